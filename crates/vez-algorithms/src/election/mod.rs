@@ -1,0 +1,7 @@
+//! Leader election: who leads now.
+
+pub mod bully;
+pub mod chang_roberts;
+
+pub use bully::Bully;
+pub use chang_roberts::ChangRoberts;

@@ -1,0 +1,22 @@
+//! The algorithms, one file each with its rules in words beside it, and the one list that names
+//! them all.
+//!
+//! **Invariant:** no file here knows whether it runs in a simulator, in the model checker or over
+//! sockets.
+
+pub mod election;
+pub mod mutex;
+
+use vez_core::Protocol;
+
+/// Something to be done with every algorithm, whatever its type.
+pub trait Visitor {
+    fn visit<P: Protocol>(&mut self);
+}
+
+/// Shows every algorithm to `visitor`. A new algorithm is one new line here.
+pub fn visit_all(visitor: &mut impl Visitor) {
+    visitor.visit::<mutex::Coordinator>();
+    visitor.visit::<election::Bully>();
+    visitor.visit::<election::ChangRoberts>();
+}

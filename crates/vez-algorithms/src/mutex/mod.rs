@@ -1,0 +1,6 @@
+//! Mutual exclusion: who may enter now.
+
+pub mod coordinator;
+pub mod desk;
+
+pub use coordinator::Coordinator;

@@ -1,0 +1,45 @@
+//! Holds every algorithm to what its `META` claims. A new algorithm is tested by being listed.
+
+mod common;
+
+use common::{fair_run, traced};
+use vez_algorithms::{Visitor, visit_all};
+use vez_core::Protocol;
+use vez_sim::simulate;
+
+#[test]
+fn keeps_its_promises_on_many_seeds() {
+    struct Simulate;
+    impl Visitor for Simulate {
+        fn visit<P: Protocol>(&mut self) {
+            for seed in 0..200 {
+                let (topology, plan) = fair_run::<P>(seed);
+                let report = simulate::<P>(&topology, &P::Config::default(), &plan);
+                let name = P::META.name;
+                let broken: Vec<_> =
+                    report.promises.iter().filter(|v| v.claimed && !v.kept).collect();
+                assert!(broken.is_empty(), "{name}, seed {seed}: {broken:?}\n{plan:?}");
+                let unexpected = report.unexpected_first;
+                assert_eq!(unexpected, None, "{name}, seed {seed}\n{plan:?}");
+            }
+        }
+    }
+    visit_all(&mut Simulate);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    struct Replay;
+    impl Visitor for Replay {
+        fn visit<P: Protocol>(&mut self) {
+            for seed in [3, 7, 11] {
+                let (topology, plan) = fair_run::<P>(seed);
+                let (watched, lines) = traced::<P>(&topology, &plan);
+                assert_eq!(traced::<P>(&topology, &plan), (watched.clone(), lines), "{seed}");
+                let unwatched = simulate::<P>(&topology, &P::Config::default(), &plan);
+                assert_eq!(unwatched, watched, "watching {} changed it", P::META.name);
+            }
+        }
+    }
+    visit_all(&mut Replay);
+}

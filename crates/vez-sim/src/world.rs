@@ -1,0 +1,548 @@
+//! The step loop: processes, what is in flight between them, and the clock.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::mem;
+
+use vez_core::kind::kind_of;
+use vez_core::problem::{Court, Tally};
+use vez_core::{
+    Breach, Ctx, Effect, Ending, Env, Event, NodeId, Notice, Problem, Promise, Protocol, Reaction,
+    Seeded, Terms, Time, Topology, Wish,
+};
+
+use crate::network::{Fate, Wires, scale};
+use crate::plan::{Directions, Forget};
+use crate::users::Users;
+use crate::{Happening, Input, LossCause, Messages, Observer, Plan, Queue, Report, Verdict, Who};
+
+/// A system of processes and everything in flight between them.
+pub(crate) struct World<'a, P: Protocol, O> {
+    topology: &'a Topology,
+    config: &'a P::Config,
+    plan: &'a Plan,
+    observer: O,
+    now: Time,
+    /// `None` while down.
+    processes: Vec<Option<P>>,
+    /// What those that are down will find when they come back.
+    saved: BTreeMap<NodeId, P::Durable>,
+    paused: BTreeMap<NodeId, Time>,
+    /// Who crashes in its next step, between saving and sending.
+    doomed: BTreeSet<NodeId>,
+    users: Users,
+    /// Indices into the plan's inputs, by moment; and how many have happened.
+    agenda: Vec<u32>,
+    happened: usize,
+    flights: Queue<P::Message>,
+    timers: Queue<P::Timer>,
+    /// The armed timers of each process, each with its current deadline's entry in the queue.
+    /// Empty until the first is armed.
+    armed: Vec<Vec<(P::Timer, u64)>>,
+    /// What a process says to itself, heard as soon as its step is over.
+    local: VecDeque<P::Message>,
+    wires: Wires<'a>,
+    choices: Seeded,
+    clock_draws: Seeded,
+    /// Reused by every step.
+    effects: Vec<Effect<P>>,
+    spec: P::Problem,
+    tally: <P::Problem as Problem>::Tally,
+    breaches: Vec<Breach>,
+    broken: Vec<(Time, Breach)>,
+    by_kind: Vec<(&'static str, u64)>,
+    seq: u64,
+    /// Every wish was met, and the algorithm would go on for ever.
+    content: bool,
+    /// Everything processes reacted to, requests and words to oneself included.
+    reactions: u64,
+    steps: u64,
+    rounds: u64,
+    messages: Messages,
+    unexpected: u64,
+    unexpected_first: Option<(Time, NodeId, &'static str)>,
+}
+
+impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
+    pub(crate) fn new(
+        topology: &'a Topology,
+        config: &'a P::Config,
+        plan: &'a Plan,
+        observer: O,
+    ) -> Self {
+        let mut agenda: Vec<u32> = (0..plan.inputs.len() as u32).collect();
+        agenda.sort_by_key(|&index| plan.inputs[index as usize].0);
+        Self {
+            topology,
+            config,
+            plan,
+            observer,
+            now: Time::ZERO,
+            processes: Vec::with_capacity(topology.n() as usize),
+            saved: BTreeMap::new(),
+            paused: BTreeMap::new(),
+            doomed: BTreeSet::new(),
+            users: Users::default(),
+            agenda,
+            happened: 0,
+            flights: Queue::default(),
+            timers: Queue::default(),
+            armed: Vec::new(),
+            local: VecDeque::new(),
+            wires: Wires::new(&plan.network, topology.n(), plan.seed),
+            choices: Seeded::stream(plan.seed, 2),
+            clock_draws: Seeded::stream(plan.seed, 3),
+            effects: Vec::new(),
+            spec: P::Problem::new(topology, Terms::of::<P>(config, topology)),
+            tally: <P::Problem as Problem>::Tally::new(topology),
+            breaches: Vec::new(),
+            broken: Vec::new(),
+            by_kind: Vec::new(),
+            seq: 0,
+            content: false,
+            reactions: 0,
+            steps: 0,
+            rounds: 0,
+            messages: Messages::default(),
+            unexpected: 0,
+            unexpected_first: None,
+        }
+    }
+
+    /// Runs to the end: rest, the deadline, or, where the processes never rest, the moment when
+    /// every wish has been met.
+    pub(crate) fn run(mut self) -> (Report, O) {
+        let until = self.plan.until.or(P::META.restless).unwrap_or(Time::MAX);
+        for node in self.topology.ids() {
+            self.processes.push(None);
+            self.boot(node, None);
+        }
+        let ending = loop {
+            let Some(next) = self.next_moment() else { break Ending::Quiescent };
+            if until < next {
+                self.now = until;
+                break Ending::Deadline;
+            }
+            self.now = next;
+            if let Err(ending) = self.live_through(next) {
+                break ending;
+            }
+        };
+        self.finish(ending)
+    }
+
+    /// Everything of one moment: what is asked and done from outside, then what arrives, then
+    /// what runs out. After each, whatever it caused at this same moment takes its place.
+    fn live_through(&mut self, now: Time) -> Result<(), Ending> {
+        loop {
+            if self.content {
+                return Err(Ending::Quiescent);
+            }
+            if self.plan.steps_max < self.reactions {
+                return Err(Ending::Limit);
+            }
+            if let Some(&index) = self.agenda.get(self.happened)
+                && self.plan.inputs[index as usize].0 == now
+            {
+                self.happened += 1;
+                let plan = self.plan;
+                self.happen(&plan.inputs[index as usize].1);
+            } else if self.users.next_time() == Some(now) {
+                if let Some((node, wish)) = self.users.next_deed() {
+                    self.wish(node, wish);
+                }
+            } else if let Some((item, message)) = self.flights.pop_at(now) {
+                self.arrive(item.key, item.seq, message);
+            } else if let Some((item, timer)) = self.timers.pop_at(now) {
+                self.fire(NodeId((item.key >> 32) as u32), timer, item.seq);
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn next_moment(&self) -> Option<Time> {
+        let input = self.agenda.get(self.happened).map(|&i| self.plan.inputs[i as usize].0);
+        let moments =
+            [input, self.users.next_time(), self.flights.next_time(), self.timers.next_time()];
+        moments.into_iter().flatten().min()
+    }
+
+    fn happen(&mut self, input: &Input) {
+        match *input {
+            Input::Start(who) => self.each(who, |world, node| world.wish(node, Wish::Start)),
+            Input::Suspect(node, of) => self.wish(node, Wish::Suspect(of)),
+            Input::Acquire(who, hold) => self.each(who, |world, node| {
+                if world.is_up(node) && world.users.want(node, hold) {
+                    world.wish(node, Wish::Acquire);
+                }
+            }),
+            Input::Withdraw(node) => self.wish(node, Wish::Withdraw),
+            Input::Crash(node) => self.crash(node),
+            Input::CrashUnsent(node) => {
+                self.doomed.insert(node);
+            }
+            Input::Restart(node, forget) => self.restart(node, forget),
+            Input::Pause(node, span) => {
+                let until = self.now + span;
+                self.paused.insert(node, until);
+                self.show(|| Happening::Paused { node, until });
+            }
+            Input::Partition(ref groups) => {
+                self.wires.partition(groups, self.topology.n());
+                self.show(|| Happening::Partitioned { groups });
+            }
+            Input::Cut(from, to, directions) => {
+                let both = directions == Directions::Both;
+                self.wires.cut(from, to);
+                if both {
+                    self.wires.cut(to, from);
+                }
+                self.show(|| Happening::Cut { from, to, both });
+            }
+            Input::Heal(from, to, directions) => {
+                let both = directions == Directions::Both;
+                self.wires.heal(from, to);
+                if both {
+                    self.wires.heal(to, from);
+                }
+                self.show(|| Happening::Healed { from, to, both });
+            }
+            Input::HealAll => {
+                self.wires.heal_all();
+                self.show(|| Happening::HealedAll);
+            }
+        }
+    }
+
+    fn each(&mut self, who: Who, mut act: impl FnMut(&mut Self, NodeId)) {
+        match who {
+            Who::One(node) => act(self, node),
+            Who::All => self.topology.ids().for_each(|node| act(self, node)),
+        }
+    }
+
+    /// Passes a wish of the local user on. The dead are not asked, the slow hear it later, and
+    /// what has become pointless meanwhile is dropped.
+    fn wish(&mut self, node: NodeId, wish: Wish) {
+        let request = request_for::<P>(wish);
+        if !self.is_up(node) || !self.spec.may(node, &request) {
+            return;
+        }
+        if let Some(until) = self.paused_until(node) {
+            return self.users.ask_at(until, node, wish);
+        }
+        let court = &mut Court { topology: self.topology, breaches: &mut self.breaches };
+        self.spec.on_request(node, &request, court);
+        self.tally.on_request(self.now, node, &request);
+        self.show(|| Happening::Asked { node, request: &request });
+        if P::META.restless.is_some() && self.nothing_left_after(node) {
+            self.content = true;
+            return;
+        }
+        self.react(node, Event::Request(request));
+        if matches!(wish, Wish::Release | Wish::Withdraw) {
+            self.next_wish(node);
+        }
+    }
+
+    /// What a restless algorithm does after the last wish is met is not part of the run.
+    fn nothing_left_after(&self, node: NodeId) -> bool {
+        let planned = self.happened < self.agenda.len() || self.users.next_time().is_some();
+        !planned && !self.users.wants_more(node) && self.spec.is_settled()
+    }
+
+    /// Its wish is over; if it has another, it asks.
+    fn next_wish(&mut self, node: NodeId) {
+        if self.users.done(node) {
+            self.users.ask_at(self.now, node, Wish::Acquire);
+        }
+    }
+
+    fn arrive(&mut self, key: u64, id: u64, message: P::Message) {
+        let (node, from) = (NodeId((key >> 32) as u32), NodeId(key as u32));
+        if !self.wires.is_up(from, node) {
+            return self.lose(id, LossCause::Cut);
+        }
+        if !self.is_up(node) {
+            self.messages.to_crashed += 1;
+            self.show(|| Happening::Lost { id, cause: LossCause::ReceiverDown });
+            return;
+        }
+        if let Some(until) = self.paused_until(node) {
+            return self.flights.push(until, key, id, message);
+        }
+        self.steps += 1;
+        self.show(|| Happening::Heard { node, from, id, message: &message });
+        self.react(node, Event::Message { from, message });
+    }
+
+    fn fire(&mut self, node: NodeId, timer: P::Timer, seq: u64) {
+        let armed = &mut self.armed[node.index()];
+        let Some(index) = armed.iter().position(|&entry| entry == (timer, seq)) else { return };
+        if let Some(until) = self.paused_until(node) {
+            return self.timers.push(until, u64::from(node.0) << 32, seq, timer);
+        }
+        self.armed[node.index()].swap_remove(index);
+        self.steps += 1;
+        self.show(|| Happening::Fired { node, timer });
+        self.react(node, Event::Timer(timer));
+    }
+
+    fn boot(&mut self, node: NodeId, saved: Option<P::Durable>) {
+        self.steps += 1;
+        let env = Env { me: node, topology: self.topology, config: self.config };
+        let process = P::start(saved, &mut Ctx::new(env, &mut self.choices, &mut self.effects));
+        self.processes[node.index()] = Some(process);
+        self.show(|| Happening::Booted { node });
+        self.conclude(node);
+    }
+
+    /// Feeds an event to a process that is up, and carries out what it wants done.
+    #[inline]
+    fn react(&mut self, node: NodeId, event: Event<P>) {
+        let process = self.processes[node.index()].as_mut().expect("only the living react");
+        let env = Env { me: node, topology: self.topology, config: self.config };
+        process.step(event, &mut Ctx::new(env, &mut self.choices, &mut self.effects));
+        self.conclude(node);
+    }
+
+    /// Ends a step: what must survive is safe, then what was said leaves, then what the process
+    /// said to itself is heard.
+    #[inline]
+    fn conclude(&mut self, node: NodeId) {
+        loop {
+            self.reactions += 1;
+            let process = self.processes[node.index()].as_ref().expect("it just ran");
+            self.rounds = self.rounds.max(process.epoch());
+            if O::WATCHES {
+                let what = Happening::Now { node, process };
+                self.observer.on(self.now, self.topology, what);
+            }
+            if !self.doomed.is_empty() && self.doomed.remove(&node) {
+                self.effects.clear();
+                return self.crash(node);
+            }
+            self.carry_out(node);
+            let Some(message) = self.local.pop_front() else { return };
+            if self.plan.steps_max < self.reactions {
+                return self.local.clear();
+            }
+            let process = self.processes[node.index()].as_mut().expect("it just ran");
+            let env = Env { me: node, topology: self.topology, config: self.config };
+            let ctx = &mut Ctx::new(env, &mut self.choices, &mut self.effects);
+            process.step(Event::Message { from: node, message }, ctx);
+        }
+    }
+
+    #[inline]
+    fn carry_out(&mut self, node: NodeId) {
+        let mut effects = mem::take(&mut self.effects);
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Send { to, message } if to == node => self.local.push_back(message),
+                Effect::Send { to, message } => self.send(node, to, message),
+                Effect::Arm { timer, after } => self.arm(node, timer, *after.start(), *after.end()),
+                Effect::Disarm { timer } => self.disarm(node, timer),
+                Effect::Notify(notice) => self.tell(node, &notice),
+                Effect::Unexpected(what) => {
+                    self.unexpected += 1;
+                    self.unexpected_first.get_or_insert((self.now, node, what));
+                    self.show(|| Happening::Unexpected { node, what });
+                }
+            }
+        }
+        self.effects = effects; // Keeps its capacity.
+    }
+
+    #[inline]
+    fn send(&mut self, from: NodeId, to: NodeId, message: P::Message) {
+        self.count(&message);
+        self.seq += 1;
+        let id = self.seq;
+        self.show(|| Happening::Sent { node: from, to, id, message: &message });
+        if !self.wires.is_up(from, to) {
+            return self.lose(id, LossCause::Cut);
+        }
+        let key = u64::from(to.0) << 32 | u64::from(from.0);
+        match self.wires.fate(self.now, from, to) {
+            Fate::Lost => self.lose(id, LossCause::Chance),
+            Fate::Arrives(at) => self.flights.push(at, key, id, message),
+            Fate::ArrivesTwice(at, again) => {
+                self.seq += 1;
+                let copy = self.seq;
+                self.messages.duplicated += 1;
+                self.show(|| Happening::Repeated { id, copy });
+                self.flights.push(at, key, id, message.clone());
+                self.flights.push(again, key, copy, message);
+            }
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, message: &P::Message) {
+        self.messages.total += 1;
+        let kind = kind_of(message);
+        let index = kind.index as usize;
+        if self.by_kind.len() <= index {
+            self.by_kind.resize(index + 1, ("", 0));
+        }
+        self.by_kind[index].0 = kind.name;
+        self.by_kind[index].1 += 1;
+    }
+
+    fn lose(&mut self, id: u64, cause: LossCause) {
+        self.messages.lost += 1;
+        self.show(|| Happening::Lost { id, cause });
+    }
+
+    fn arm(&mut self, node: NodeId, timer: P::Timer, earliest: Time, latest: Time) {
+        let width = latest.saturating_sub(earliest).as_micros();
+        let drawn = match width {
+            0 => earliest,
+            _ => earliest + Time::from_micros(self.clock_draws.below_u64(width + 1)),
+        };
+        let until = self.now + self.on_own_clock(node, drawn);
+        self.seq += 1;
+        self.timers.push(until, u64::from(node.0) << 32, self.seq, timer);
+        if self.armed.is_empty() {
+            self.armed = vec![Vec::new(); self.topology.n() as usize];
+        }
+        let armed = &mut self.armed[node.index()];
+        armed.retain(|&(other, _)| other != timer);
+        armed.push((timer, self.seq));
+        self.show(|| Happening::Armed { node, timer, until });
+    }
+
+    /// How long the world takes for what this process's clock calls `span`.
+    fn on_own_clock(&self, node: NodeId, span: Time) -> Time {
+        if let Some(&rate) = self.plan.clocks.get(&node) {
+            return scale(span, 1.0 / rate);
+        }
+        if self.plan.drift == 0.0 {
+            return span;
+        }
+        let unit = Seeded::stream(self.plan.seed, 4 + u64::from(node.0)).unit();
+        scale(span, 1.0 / (1.0 + self.plan.drift * (2.0 * unit - 1.0)))
+    }
+
+    fn disarm(&mut self, node: NodeId, timer: P::Timer) {
+        let Some(armed) = self.armed.get_mut(node.index()) else { return };
+        let before = armed.len();
+        armed.retain(|&(other, _)| other != timer);
+        if armed.len() < before {
+            self.show(|| Happening::Disarmed { node, timer });
+        }
+    }
+
+    fn tell(&mut self, node: NodeId, notice: &Notice<P>) {
+        self.show(|| Happening::Told { node, notice });
+        let court = &mut Court { topology: self.topology, breaches: &mut self.breaches };
+        self.spec.on_notice(node, notice, court);
+        self.tally.on_notice(self.now, node, notice);
+        self.note_breaches();
+        match P::Problem::reaction(notice) {
+            Reaction::None => (),
+            Reaction::Hold => self.users.entered(node, self.now),
+            Reaction::Outside => self.next_wish(node),
+        }
+    }
+
+    fn note_breaches(&mut self) {
+        for breach in mem::take(&mut self.breaches) {
+            self.show(|| Happening::Broken(&breach));
+            if !self.broken.iter().any(|(_, known)| known.promise == breach.promise) {
+                self.broken.push((self.now, breach));
+            }
+        }
+    }
+
+    fn crash(&mut self, node: NodeId) {
+        let Some(process) = self.processes[node.index()].take() else { return };
+        self.saved.insert(node, process.durable());
+        if let Some(armed) = self.armed.get_mut(node.index()) {
+            armed.clear();
+        }
+        self.local.clear();
+        self.doomed.remove(&node);
+        self.paused.remove(&node);
+        self.users.crashed(node);
+        self.spec.on_crash(node);
+        self.tally.on_crash(self.now, node);
+        self.show(|| Happening::Crashed { node });
+    }
+
+    fn restart(&mut self, node: NodeId, forget: Forget) {
+        self.crash(node);
+        let forgot = self.plan.amnesia || forget == Forget::Everything;
+        let saved = self.saved.remove(&node).unwrap_or_default();
+        self.spec.on_restart(node);
+        self.tally.on_restart(node);
+        self.show(|| Happening::Restarted { node, forgot });
+        self.boot(node, Some(if forgot { P::Durable::default() } else { saved }));
+    }
+
+    #[inline]
+    fn is_up(&self, node: NodeId) -> bool {
+        self.processes[node.index()].is_some()
+    }
+
+    #[inline]
+    fn paused_until(&mut self, node: NodeId) -> Option<Time> {
+        if self.paused.is_empty() {
+            return None;
+        }
+        let until = *self.paused.get(&node)?;
+        if self.now < until {
+            return Some(until);
+        }
+        self.paused.remove(&node);
+        self.show(|| Happening::Resumed { node });
+        None
+    }
+
+    #[inline]
+    fn show<'b>(&mut self, what: impl FnOnce() -> Happening<'b, P>) {
+        if O::WATCHES {
+            self.observer.on(self.now, self.topology, what());
+        }
+    }
+
+    fn finish(mut self, ending: Ending) -> (Report, O) {
+        let court = &mut Court { topology: self.topology, breaches: &mut self.breaches };
+        self.spec.at_rest(ending, court);
+        self.note_breaches();
+        self.messages.by_kind = self.by_kind.into_iter().filter(|&(_, n)| 0 < n).collect();
+        let verdict = |&promise: &Promise| {
+            let broken = self.broken.iter().find(|(_, breach)| breach.promise == promise);
+            let detail = broken.map(|(_, breach)| breach.detail.clone());
+            Verdict {
+                promise,
+                kept: broken.is_none(),
+                claimed: P::META.promises.contains(&promise),
+                broken_at: broken.map(|&(at, _)| at),
+                detail: detail.or_else(|| self.spec.remark(promise)),
+            }
+        };
+        // Where no fences are promised there are none to judge.
+        let judged = |verdict: &Verdict| verdict.claimed || verdict.promise != Promise::Fencing;
+        let report = Report {
+            ending,
+            time: self.now,
+            steps: self.steps,
+            rounds: self.rounds,
+            messages: self.messages,
+            promises: P::Problem::PROMISES.iter().map(verdict).filter(judged).collect(),
+            account: self.tally.into(),
+            unexpected: self.unexpected,
+            unexpected_first: self.unexpected_first,
+            queue_bytes_max: self.flights.bytes() + self.timers.bytes(),
+        };
+        (report, self.observer)
+    }
+}
+
+/// Scenarios are checked against the problem before they run.
+fn request_for<P: Protocol>(wish: Wish) -> vez_core::Request<P> {
+    let request = P::Problem::request(wish);
+    request.unwrap_or_else(|| panic!("{wish:?} makes no sense for {}", P::META.name))
+}
