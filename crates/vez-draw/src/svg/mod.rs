@@ -1,0 +1,143 @@
+//! A space–time diagram: a lane for every process, time down the page, messages aslant.
+
+mod arrows;
+mod axis;
+mod clutter;
+mod frame;
+mod lanes;
+mod marks;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use vez_sim::What;
+
+use crate::Run;
+use crate::scene::Scene;
+use crate::words::{escape, name};
+use axis::Axis;
+use clutter::Clutter;
+
+/// The run as one SVG picture, for light and dark pages alike.
+pub fn svg(run: &Run<'_>) -> String {
+    picture(&Scene::new(run))
+}
+
+pub(crate) fn picture(scene: &Scene<'_>) -> String {
+    let mut page = Page::new(scene);
+    page.splits();
+    page.grid();
+    page.lanes();
+    page.conditions();
+    page.violations();
+    page.arrows();
+    page.marks();
+    page.gutter();
+    page.heads();
+    page.finish()
+}
+
+/// The page while it is being drawn.
+struct Page<'a> {
+    scene: &'a Scene<'a>,
+    axis: Axis,
+    lane_gap: f64,
+    legend: Vec<frame::Entry>,
+    /// Where the lanes begin and the notes at the right.
+    top: f64,
+    gutter_x: f64,
+    width: f64,
+    height: f64,
+    /// Message kinds in the order of their colours.
+    kinds: BTreeMap<&'static str, usize>,
+    clutter: Clutter,
+    out: String,
+}
+
+/// Left of the first lane's column: the numbers of the axis.
+const LEFT: f64 = 62.0;
+/// Where the title, the lines under it and the legend begin.
+const MARGIN: f64 = 16.0;
+/// Narrowest page: a title, a verdict and a legend fit.
+const WIDTH_MIN: f64 = 600.0;
+/// All lanes together share this width, but each is within these bounds.
+const LANES_WIDTH: f64 = 1_250.0;
+const LANE_GAP_MIN: f64 = 44.0;
+const LANE_GAP_MAX: f64 = 190.0;
+/// Room for the notes at the right.
+const NOTES_WIDTH: f64 = 216.0;
+
+impl<'a> Page<'a> {
+    fn new(scene: &'a Scene<'a>) -> Self {
+        let n = real(scene.uids.len());
+        let longest = scene.uids.iter().map(|&uid| text_width(&name(uid), 13.0));
+        let narrowest = longest.fold(LANE_GAP_MIN, |widest, width| widest.max(width + 14.0));
+        let lane_gap = (LANES_WIDTH / n).clamp(narrowest, LANE_GAP_MAX.max(narrowest));
+        let gutter_x = LEFT + lane_gap * n + 6.0;
+        let noted = !scene.net.is_empty()
+            || scene.run.events.iter().any(|event| matches!(event.what, What::Violation { .. }));
+        let gutter = if noted { NOTES_WIDTH } else { MARGIN };
+        let width = (gutter_x + gutter).max(WIDTH_MIN);
+        let kinds = frame::kinds(scene);
+        let legend = frame::legend(scene, &kinds, width);
+        let legend_bottom = legend.last().map_or(frame::LEGEND_TOP, |entry| entry.y + 14.0);
+        let top = legend_bottom + frame::HEAD_HEIGHT + 14.0;
+        let axis = Axis::new(scene, top + 18.0);
+        let height = axis.bottom() + 34.0;
+        let (clutter, out) = (Clutter::default(), String::new());
+        Self { scene, axis, lane_gap, legend, top, gutter_x, width, height, kinds, clutter, out }
+    }
+
+    fn x(&self, lane: usize) -> f64 {
+        LEFT + self.lane_gap * (real(lane) + 0.5)
+    }
+
+    /// Where the lanes end.
+    fn floor(&self) -> f64 {
+        self.axis.bottom() + 14.0
+    }
+
+    fn put(&mut self, element: std::fmt::Arguments<'_>) {
+        writeln!(self.out, "{element}").expect("to a string");
+    }
+
+    fn finish(mut self) -> String {
+        let body = std::mem::take(&mut self.out);
+        let (width, height) = (px(self.width), px(self.height));
+        let title = format!("{}, {}", self.scene.run.title, self.scene.run.subtitle);
+        self.put(format_args!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"vez\" role=\"img\" \
+             width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
+             <title>{}</title>",
+            escape(&title)
+        ));
+        self.put(format_args!("<style>\n{}</style>", include_str!("style.css")));
+        self.definitions();
+        self.put(format_args!(
+            "<rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>\n{body}"
+        ));
+        self.caption();
+        self.draw_legend();
+        self.out += "</svg>\n";
+        self.out
+    }
+}
+
+/// A coordinate: tenths of a pixel are fine enough.
+fn px(value: f64) -> String {
+    let tenths = (value * 10.0).round() as i64;
+    match (tenths / 10, (tenths % 10).abs()) {
+        (whole, 0) => whole.to_string(),
+        (0, tenth) if tenths < 0 => format!("-0.{tenth}"),
+        (whole, tenth) => format!("{whole}.{tenth}"),
+    }
+}
+
+fn real(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// How wide a text is at most, whatever sans-serif font the reader has.
+fn text_width(text: &str, size: f64) -> f64 {
+    real(text.chars().count()) * size * 0.6
+}
