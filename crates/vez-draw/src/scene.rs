@@ -61,6 +61,16 @@ pub(crate) struct Flight<'a> {
     pub(crate) copy: bool,
 }
 
+impl Flight<'_> {
+    /// When it arrived or was lost; for one under way, never.
+    pub(crate) fn end(&self) -> Time {
+        match self.fate {
+            Fate::Heard(at) | Fate::Lost(at, _) => at,
+            Fate::UnderWay => Time::MAX,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Heard(Time),

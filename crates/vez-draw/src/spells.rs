@@ -12,6 +12,8 @@ use crate::words::{Told, told};
 pub(crate) struct Spell {
     pub(crate) from: Time,
     pub(crate) to: Time,
+    /// Whether it lasted beyond the end of the run.
+    pub(crate) open: bool,
     pub(crate) what: Condition,
 }
 
@@ -49,11 +51,12 @@ struct Lane {
 
 impl Lane {
     fn begin(&mut self, from: Time, what: Condition) {
-        self.open.push(Spell { from, to: from, what });
+        self.open.push(Spell { from, to: from, open: true, what });
     }
 
     fn end(&mut self, at: Time, ends: impl Fn(&Condition) -> bool) {
         for mut spell in self.open.extract_if(.., |spell| ends(&spell.what)) {
+            spell.open = false;
             // A pause knows its end.
             let planned = (spell.what == Condition::Paused).then_some(spell.to);
             spell.to = planned.map_or(at, |to| to.min(at));
@@ -101,7 +104,8 @@ pub(crate) fn spells(
             What::Restart { .. } => lane.end(at, |what| *what == Condition::Down),
             What::Pause { until } => {
                 lane.end(at, |what| *what == Condition::Paused);
-                lane.open.push(Spell { from: at, to: *until, what: Condition::Paused });
+                let (from, to) = (at, *until);
+                lane.open.push(Spell { from, to, open: true, what: Condition::Paused });
             }
             What::Resume => lane.end(at, |what| *what == Condition::Paused),
             What::Request { kind: "Acquire", .. } => lane.begin(at, Condition::Waiting),
@@ -118,7 +122,12 @@ pub(crate) fn spells(
         }
     }
     let closed = all.into_iter().map(|mut lane| {
+        let last = lane.done.len();
         lane.end(end, |_| true);
+        // These ended only because the run did, but for a pause that was over by then.
+        for spell in &mut lane.done[last..] {
+            spell.open = spell.to == end;
+        }
         lane.done
     });
     closed.collect()

@@ -40,6 +40,18 @@ pub(crate) fn moment(time: Time) -> String {
     format!("{} s", millis(Time::from_micros(time.as_micros() / 1_000)))
 }
 
+/// A span to three digits: `10.9 ms`, `5 s`.
+pub(crate) fn about(span: Time) -> String {
+    let micros = span.as_micros();
+    let digits = micros.checked_ilog10().unwrap_or_default();
+    let unit = 10_u64.pow(digits.saturating_sub(2));
+    let rounded = Time::from_micros((micros + unit / 2) / unit * unit);
+    if rounded < Time::from_secs(1) {
+        return format!("{} ms", millis(rounded));
+    }
+    format!("{} s", millis(Time::from_micros(rounded.as_micros() / 1_000)))
+}
+
 /// What a user does when it makes this request, after its name.
 pub(crate) fn asked(request: &Value, kind: &str, text: &str) -> String {
     match kind {
@@ -162,7 +174,7 @@ pub(crate) fn escape(text: &str) -> String {
 mod tests {
     use vez_core::Time;
 
-    use super::{escape, millis, moment, names, shorten, wrap};
+    use super::{about, escape, millis, moment, names, shorten, wrap};
 
     #[test]
     fn rows_of_three_are_told_by_their_ends() {
@@ -177,6 +189,9 @@ mod tests {
         assert_eq!(millis(Time::from_micros(2_530)), "2.53");
         assert_eq!(moment(Time::from_millis(5)), "5 ms");
         assert_eq!(moment(Time::from_millis(12_500)), "12.5 s");
+        assert_eq!(about(Time::from_micros(10_943)), "10.9 ms");
+        assert_eq!(about(Time::from_millis(4_998)), "5 s");
+        assert_eq!(about(Time::ZERO), "0 ms");
     }
 
     #[test]

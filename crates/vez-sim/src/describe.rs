@@ -44,7 +44,7 @@ impl Picture {
                 out.push('[');
                 for (i, item) in items.iter().enumerate() {
                     out.push_str(if i == 0 { "" } else { ", " });
-                    item.write(topology, out);
+                    item.write_inner(topology, out);
                 }
                 out.push(']');
             }

@@ -1,14 +1,18 @@
 //! Messages: slanted arrows that show how long each took, labelled where there is room.
 
-use super::clutter::Line;
-use super::{Page, px, text_width};
+use std::collections::BTreeMap;
+
+use vez_core::Time;
+
+use super::clutter::{ALONE, ARROWS_MAX, Line};
+use super::{Page, px, real, text_width};
 use crate::scene::{Fate, Flight};
 use crate::story::journey;
 use crate::words::escape;
 
 /// An arrow on the page.
 #[derive(Clone, Copy, Debug)]
-struct Arrow {
+pub(super) struct Arrow {
     from: (f64, f64),
     to: (f64, f64),
     /// Where it would have arrived, had it not been lost.
@@ -16,46 +20,50 @@ struct Arrow {
     lost: bool,
 }
 
-/// How much of the way a message is drawn that was lost as it left, or on arrival, or that is
-/// still under way.
-const LOST_LEAVING: f64 = 0.5;
-const LOST_ARRIVING: f64 = 0.85;
-const UNDER_WAY: f64 = 0.6;
 const SIZE: f64 = 11.0;
+/// Messages between the same two at the same time are drawn this far apart.
+const TWINS: f64 = 3.0;
 
 impl Page<'_> {
     pub(super) fn arrows(&mut self) {
         let flights = &self.scene.flights;
-        let arrows: Vec<Option<Arrow>> = flights.iter().map(|flight| self.arrow(flight)).collect();
-        for arrow in arrows.iter().flatten() {
+        let mut twins: BTreeMap<(u64, u64, Time, Time), u32> = BTreeMap::new();
+        for flight in flights {
+            let Some(mut arrow) = self.arrow(flight) else { continue };
+            let twin =
+                twins.entry((flight.from, flight.to, flight.sent, flight.end())).or_default();
+            let shift = TWINS * f64::from((*twin).min(4));
+            *twin += 1;
+            arrow.from.1 += shift;
+            arrow.to.1 += shift;
             self.clutter.cross(arrow.from, arrow.to);
-        }
-        for (flight, arrow) in flights.iter().zip(&arrows) {
-            if let Some(arrow) = arrow {
-                self.draw_arrow(flight, *arrow);
-            }
+            self.draw_arrow(flight, arrow);
+            self.drawn.push((flight, arrow));
         }
     }
 
     /// After the marks, which come first where both want the same place.
     pub(super) fn arrow_labels(&mut self) {
-        for flight in &self.scene.flights {
-            if let Some(arrow) = self.arrow(flight) {
-                self.label(flight, arrow);
-            }
+        for (flight, arrow) in std::mem::take(&mut self.drawn) {
+            self.label(flight, arrow);
         }
     }
 
     fn arrow(&self, flight: &Flight<'_>) -> Option<Arrow> {
-        let start = self.x(self.scene.lane(flight.from)?);
-        let lane = self.x(self.scene.lane(flight.to)?);
+        let (first, last) = (self.scene.lane(flight.from)?, self.scene.lane(flight.to)?);
+        let (start, lane) = (self.x(first), self.x(last));
         let from = (start, self.axis.y(flight.sent));
+        // What does not arrive ends between two lanes, lest it seem to reach the wrong one.
+        let gaps = real(first.abs_diff(last).max(1));
+        let half = ((gaps / 2.0).floor() + 0.5) / gaps;
         let (share, bottom) = match flight.fate {
-            Fate::Heard(at) => (1.0, self.axis.y(at)),
-            Fate::Lost(at, _) if at == flight.sent => (LOST_LEAVING, from.1 + self.axis.flight),
-            Fate::Lost(at, "receiver-down") => (1.0, self.axis.y(at)),
-            Fate::Lost(at, _) => (LOST_ARRIVING, self.axis.y(at)),
-            Fate::UnderWay => (UNDER_WAY, from.1 + self.axis.flight),
+            Fate::Heard(at) | Fate::Lost(at, "receiver-down") => (1.0, self.axis.y(at)),
+            Fate::Lost(at, cause) if at == flight.sent => {
+                let wall = if cause == "cut" { self.wall(at, first, last) } else { None };
+                (wall.unwrap_or(half), from.1 + self.axis.flight)
+            }
+            Fate::Lost(at, _) => ((gaps - 0.5) / gaps, self.axis.y(at)),
+            Fate::UnderWay => (half, from.1 + self.axis.flight),
         };
         let y = (from.1 + (bottom - from.1) * share).min(self.floor());
         let x = start + (lane - start) * share;
@@ -66,6 +74,17 @@ impl Page<'_> {
         let short = if share < 1.0 { 0.0 } else { (if lost { 9.0 } else { 4.0 }) / length };
         let to = (x - width * short, y - height * short);
         Some(Arrow { from, to, lane, lost })
+    }
+
+    /// Where on its way from lane to lane a message meets the wall of a partition.
+    fn wall(&self, at: Time, first: usize, last: usize) -> Option<f64> {
+        // As many as there are partitions, and those are few.
+        let split = self.splits.iter().rev().find(|split| split.from <= at && at <= split.to)?;
+        let side = |lane: usize| split.sides[lane];
+        let gaps = first.abs_diff(last);
+        let lane = |step: usize| if first < last { first + step } else { first - step };
+        let open = (0..gaps).take_while(|&step| side(lane(step + 1)) == side(first)).count();
+        (open < gaps).then(|| (real(open) + 0.5) / real(gaps))
     }
 
     fn draw_arrow(&mut self, flight: &Flight<'_>, arrow: Arrow) {
@@ -108,54 +127,87 @@ impl Page<'_> {
         let values = without_names(flight.text);
         let mut texts = vec![flight.text, &values, flight.kind];
         texts.dedup();
-        for text in texts {
-            for line in self.lines(arrow, text_width(text, SIZE)) {
-                if self.clutter.place(line) {
-                    let (c, s) = line.direction;
-                    return self.put(format_args!(
-                        "<text class=\"label\" transform=\"matrix({c:.3} {s:.3} {:.3} {c:.3} {} {})\">\
-                         {}</text>",
-                        -s,
-                        px(line.x),
-                        px(line.y),
-                        escape(text)
-                    ));
+        let ways: [fn(&Self, Arrow, f64) -> Vec<(Line, f64)>; 3] =
+            [Self::between_lanes, Self::across_lanes, Self::level];
+        for way in ways {
+            for text in &texts {
+                for (line, arrows_max) in way(self, arrow, text_width(text, SIZE)) {
+                    if self.clutter.place(line, arrows_max) {
+                        return self.draw_label(line, text);
+                    }
                 }
             }
         }
     }
 
-    /// Where a text of this length could go: between two lanes, nearest the receiver first, since
-    /// what one process sends at once fans out; else along the arrow, wherever.
-    fn lines(&self, arrow: Arrow, length: f64) -> Vec<Line> {
-        let ((x1, y1), (x2, y2)) = (arrow.from, arrow.to);
-        let (width, height) = (x2 - x1, y2 - y1);
-        let reach = width.hypot(height).max(1.0);
-        let sign = if width < 0.0 { -1.0 } else { 1.0 };
-        let direction = (sign * width / reach, sign * height / reach);
-        let mut shares = Vec::new();
-        if length + 16.0 <= self.lane_gap * reach / width.abs().max(1.0) {
-            let gaps = ((arrow.lane - x1).abs() / self.lane_gap).round().max(1.0);
-            let mut middle = gaps - 0.5;
-            while 0.0 < middle && shares.len() < 8 {
-                shares.push(middle * self.lane_gap / width.abs().max(1.0));
-                middle -= 1.0;
-            }
-        } else {
-            shares.extend([0.5, 0.62, 0.38, 0.74, 0.26]);
-        }
-        let fits = |&share: &f64| {
-            let half = length / 2.0 + 7.0;
-            half <= share * reach && half <= (1.0 - share) * reach
-        };
-        let line = |share: f64| {
-            // A little above the arrow.
-            let (x, y) = (x1 + width * share, y1 + height * share);
-            let (x, y) = (x + 3.5 * direction.1, y - 3.5 * direction.0);
-            Line { x, y, direction, length }
-        };
-        shares.into_iter().filter(fits).map(line).collect()
+    fn draw_label(&mut self, line: Line, text: &str) {
+        let (c, s) = line.direction;
+        self.put(format_args!(
+            "<text class=\"label\" transform=\"matrix({c:.3} {s:.3} {:.3} {c:.3} {} {})\">{}</text>",
+            -s,
+            px(line.x),
+            px(line.y),
+            escape(text)
+        ));
     }
+
+    /// Along the arrow, between two lanes, nearest the receiver first: what one process sends at
+    /// once fans out.
+    fn between_lanes(&self, arrow: Arrow, length: f64) -> Vec<(Line, f64)> {
+        let width = (arrow.to.0 - arrow.from.0).abs().max(1.0);
+        let slope = width.hypot(arrow.to.1 - arrow.from.1) / width;
+        if self.lane_gap * slope < length + 16.0 {
+            return Vec::new();
+        }
+        let gaps = ((arrow.lane - arrow.from.0).abs() / self.lane_gap).round().max(1.0);
+        let middles = (0..8_u32).map(|i| gaps - 0.5 - f64::from(i)).filter(|&middle| 0.0 < middle);
+        let shares: Vec<f64> = middles.map(|middle| middle * self.lane_gap / width).collect();
+        aslant(arrow, length, &shares)
+    }
+
+    /// Along the arrow, wherever.
+    fn across_lanes(&self, arrow: Arrow, length: f64) -> Vec<(Line, f64)> {
+        let shares = [0.5, 0.62, 0.38, 0.74, 0.26];
+        if self.dense { Vec::new() } else { aslant(arrow, length, &shares) }
+    }
+
+    /// Level, beside the middle of an arrow too short or too steep to write along; and only where
+    /// nothing else passes.
+    fn level(&self, arrow: Arrow, length: f64) -> Vec<(Line, f64)> {
+        let ((x1, y1), (x2, y2)) = (arrow.from, arrow.to);
+        if self.dense || (y2 - y1).abs() < 0.4 * (x2 - x1).abs() {
+            return Vec::new();
+        }
+        let (x, y) = (f64::midpoint(x1, x2), f64::midpoint(y1, y2));
+        let reach = length / 2.0 + 9.0;
+        let sides =
+            if x1 < x2 { [(reach, -2.0), (-reach, 9.0)] } else { [(-reach, -2.0), (reach, 9.0)] };
+        let (left, right) = (self.left, self.gutter_x);
+        let inside = |x: &f64| left < x - length / 2.0 && x + length / 2.0 < right;
+        let places = sides.into_iter().map(|(dx, dy)| (x + dx, y + dy));
+        let places = places.filter(|(x, _)| inside(x));
+        places.map(|(x, y)| (Line::level(x, y, length), ALONE)).collect()
+    }
+}
+
+/// Lines along an arrow, a little above it, or below where no other could claim them, at these
+/// shares of its way.
+fn aslant(arrow: Arrow, length: f64, shares: &[f64]) -> Vec<(Line, f64)> {
+    let ((x1, y1), (x2, y2)) = (arrow.from, arrow.to);
+    let (width, height) = (x2 - x1, y2 - y1);
+    let reach = width.hypot(height).max(1.0);
+    let sign = if width < 0.0 { -1.0 } else { 1.0 };
+    let direction = (sign * width / reach, sign * height / reach);
+    let half = length / 2.0 + 7.0;
+    let fits = |&&share: &&f64| half <= share * reach && half <= (1.0 - share) * reach;
+    let line = |&share: &f64, rise: f64, arrows_max: f64| {
+        let x = x1 + width * share + rise * direction.1;
+        let y = y1 + height * share - rise * direction.0;
+        (Line { x, y, direction, length }, arrows_max)
+    };
+    let fitting: Vec<&f64> = shares.iter().filter(fits).collect();
+    let above = fitting.iter().map(|share| line(share, 3.5, ARROWS_MAX));
+    above.chain(fitting.iter().map(|share| line(share, -11.5, ALONE))).collect()
 }
 
 /// `Ok(request=1, fence=2)` as `Ok(1, 2)`.

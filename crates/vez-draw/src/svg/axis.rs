@@ -16,13 +16,16 @@ pub(crate) struct Axis {
     pub(crate) flight: f64,
 }
 
-/// How far a usual message should fall.
+/// How far a usual message should fall; further where very many fly at once.
 const FLIGHT: f64 = 46.0;
+const FLIGHT_MAX: f64 = 170.0;
+/// So many messages sent at one moment are still told apart.
+const CROWD: f64 = 12.0;
 /// How far two events of one process should be apart, where that does not stretch things much.
 const APART: f64 = 14.0;
 const STRETCH_MAX: f64 = 3.0;
 /// An idle stretch longer than this is cut short, to this.
-const IDLE_MAX: f64 = 120.0;
+const IDLE_MAX: f64 = 190.0;
 const IDLE_SHOWN: f64 = 56.0;
 /// Two moments are never drawn closer than this, unless there are very many.
 const NEAREST: f64 = 2.0;
@@ -119,7 +122,9 @@ fn drawn(from: Time, to: Time, px_per_ms: f64, nearest: f64) -> (f64, bool) {
 
 /// Pixels a millisecond.
 fn scale(scene: &Scene<'_>) -> f64 {
-    let plain = FLIGHT / usual_delay(scene);
+    let crowd = crowd(scene);
+    let fall = FLIGHT * (crowd / CROWD).max(1.0).sqrt();
+    let plain = fall.min(FLIGHT_MAX) / usual_delay(scene);
     let mut last = vec![None; scene.uids.len()];
     let mut gaps = Vec::new();
     for step in &scene.steps {
@@ -132,6 +137,13 @@ fn scale(scene: &Scene<'_>) -> f64 {
     }
     let apart = median(gaps).map_or(plain, |gap| APART / gap.as_millis_f64());
     apart.clamp(plain, STRETCH_MAX * plain)
+}
+
+/// How many messages are sent at one moment, on average over the messages.
+pub(crate) fn crowd(scene: &Scene<'_>) -> f64 {
+    let runs = scene.flights.chunk_by(|a, b| a.sent == b.sent).map(<[_]>::len);
+    let squares: f64 = runs.map(|run| real(run) * real(run)).sum();
+    squares / real(scene.flights.len().max(1))
 }
 
 /// In milliseconds.

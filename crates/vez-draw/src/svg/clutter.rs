@@ -23,18 +23,21 @@ const SQUARE: f64 = 5.0;
 const ABOVE: f64 = 10.0;
 const BELOW: f64 = 3.0;
 /// More arrows than this under a label, on average, and nobody can tell which one it names.
-const ARROWS_MAX: f64 = 2.6;
+pub(crate) const ARROWS_MAX: f64 = 2.2;
+/// So few that no arrow passes but perhaps at an edge.
+pub(crate) const ALONE: f64 = 0.3;
 
 impl Clutter {
-    /// Takes the place of a line of text; `false` if there is none.
-    pub(crate) fn place(&mut self, line: Line) -> bool {
+    /// Takes the place of a line of text; `false` if it is taken, or more than so many arrows pass
+    /// there.
+    pub(crate) fn place(&mut self, line: Line, arrows_max: f64) -> bool {
         let squares = line.squares();
         if squares.iter().any(|square| self.taken.contains(square)) {
             return false;
         }
         let arrows: u32 = squares.iter().filter_map(|square| self.arrows.get(square)).sum();
         let along = (line.length / SQUARE).max(1.0);
-        if ARROWS_MAX < f64::from(arrows) / along {
+        if arrows_max < f64::from(arrows) / along {
             return false;
         }
         self.taken.extend(squares);
@@ -92,16 +95,16 @@ fn square(at: f64) -> i32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Clutter, Line};
+    use super::{ARROWS_MAX, Clutter, Line};
 
     #[test]
     fn no_label_is_set_on_another() {
         let mut clutter = Clutter::default();
-        assert!(clutter.place(Line::level(100.0, 100.0, 60.0)));
-        assert!(!clutter.place(Line::level(120.0, 104.0, 60.0)));
-        assert!(clutter.place(Line::level(100.0, 130.0, 60.0)));
+        assert!(clutter.place(Line::level(100.0, 100.0, 60.0), ARROWS_MAX));
+        assert!(!clutter.place(Line::level(120.0, 104.0, 60.0), ARROWS_MAX));
+        assert!(clutter.place(Line::level(100.0, 130.0, 60.0), ARROWS_MAX));
         clutter.block(300.0, 90.0, 310.0, 110.0);
-        assert!(!clutter.place(Line::level(290.0, 100.0, 40.0)));
+        assert!(!clutter.place(Line::level(290.0, 100.0, 40.0), ARROWS_MAX));
     }
 
     #[test]
@@ -110,6 +113,6 @@ mod tests {
         for i in 0..5 {
             clutter.cross((0.0, 90.0 + f64::from(i)), (200.0, 96.0));
         }
-        assert!(!clutter.place(Line::level(100.0, 98.0, 40.0)));
+        assert!(!clutter.place(Line::level(100.0, 98.0, 40.0), ARROWS_MAX));
     }
 }

@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use vez_core::Time;
 use vez_sim::What;
 
-use super::{LEFT, MARGIN, Page, px, text_width};
+use super::{MARGIN, Page, px, text_width};
 use crate::scene::{Fate, Scene, Violation};
 use crate::spells::{Condition, Cut, NetSpell};
 use crate::words::{escape, link, millis, moment, name, shorten, sides, wrap};
 
-pub(super) const LEGEND_TOP: f64 = 82.0;
 pub(super) const HEAD_HEIGHT: f64 = 22.0;
 const LEGEND_ROW: f64 = 19.0;
 /// Widest note at the right, in characters.
@@ -47,6 +46,15 @@ enum Symbol {
     Broken,
 }
 
+impl Symbol {
+    fn width(self) -> f64 {
+        match self {
+            Self::Kind(_) | Self::Lost | Self::Wall | Self::Broken => 24.0,
+            _ => 16.0,
+        }
+    }
+}
+
 /// The message kinds of a run, in the order of their colours.
 pub(super) fn kinds(scene: &Scene<'_>) -> BTreeMap<&'static str, usize> {
     let mut kinds = BTreeMap::new();
@@ -57,11 +65,25 @@ pub(super) fn kinds(scene: &Scene<'_>) -> BTreeMap<&'static str, usize> {
     kinds
 }
 
+/// A moment on the axis, in milliseconds, no finer than anyone reads off an axis.
+fn number(time: Time) -> String {
+    millis(Time::from_micros((time.as_micros() + 5) / 10 * 10))
+}
+
+/// Room for the numbers of the axis and the lengths of what it leaves out.
+pub(super) fn numbers_width(scene: &Scene<'_>) -> f64 {
+    let fraction = scene.run.events.iter().any(|event| event.at.as_micros() % 1_000 != 0);
+    let longest = millis(scene.end).split('.').next().map_or(1, str::len);
+    let chars = longest + if fraction { 3 } else { 0 };
+    (super::real(chars) * 11.0 * 0.6 + 12.0).max(50.0)
+}
+
 /// Explains what occurs in this run, and nothing else.
 pub(super) fn legend(
     scene: &Scene<'_>,
     kinds: &BTreeMap<&'static str, usize>,
     width: f64,
+    top: f64,
 ) -> Vec<Entry> {
     let mut all: BTreeSet<(Symbol, &str)> =
         kinds.iter().map(|(&kind, &index)| (Symbol::Kind(index), kind)).collect();
@@ -70,7 +92,7 @@ pub(super) fn legend(
     }
     for event in scene.run.events {
         all.extend(match event.what {
-            What::Request { .. } => Some((Symbol::Ask, "user asks")),
+            What::Request { .. } => Some((Symbol::Ask, "request")),
             What::Timer { .. } => Some((Symbol::Timer, "timer runs out")),
             What::Crash => Some((Symbol::Cross, "crash")),
             What::Restart { .. } => Some((Symbol::Restart, "restart")),
@@ -88,10 +110,10 @@ pub(super) fn legend(
             Condition::Leads(_) => (Symbol::Leads, "leads"),
         });
     }
-    let (mut x, mut y) = (MARGIN, LEGEND_TOP);
+    let (mut x, mut y) = (MARGIN, top);
     let mut entries = Vec::new();
     for (symbol, text) in all {
-        let taken = 30.0 + text_width(text, 11.0) + 14.0;
+        let taken = symbol.width() + 6.0 + text_width(text, 11.0) + 12.0;
         if width - MARGIN < x + taken && MARGIN < x {
             (x, y) = (MARGIN, y + LEGEND_ROW);
         }
@@ -155,7 +177,7 @@ impl Page<'_> {
             self.symbol(symbol, x, y);
             self.put(format_args!(
                 "<text x=\"{}\" y=\"{}\">{text}</text>",
-                px(x + 30.0),
+                px(x + symbol.width() + 6.0),
                 px(y + 4.0)
             ));
         }
@@ -163,7 +185,7 @@ impl Page<'_> {
     }
 
     fn symbol(&mut self, symbol: Symbol, x: f64, y: f64) {
-        let middle = x + 12.0;
+        let middle = x + symbol.width() / 2.0;
         let bar = |class: &str, half: f64| {
             format!(
                 "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"14\"/>",
@@ -185,8 +207,12 @@ impl Page<'_> {
                 )
             }
             Symbol::Lost => {
-                self.cross(x + 22.0, y, 4.0);
-                format!("<g class=\"m\">{}</g>", level("k3 lost"))
+                self.cross(x + 20.0, y, 4.0);
+                format!(
+                    "<g class=\"m\"><path class=\"k3 lost\" d=\"M{} {}h20\"/></g>",
+                    px(x),
+                    px(y)
+                )
             }
             Symbol::Ask => return self.draw_shape_named("ask", middle, y),
             Symbol::Timer => return self.draw_shape_named("timer", middle, y),
@@ -194,7 +220,7 @@ impl Page<'_> {
             Symbol::Restart => return self.draw_shape_named("restart", middle, y),
             Symbol::Waiting => bar("waiting", 3.0),
             Symbol::Inside => bar("inside", 8.0),
-            Symbol::Paused => bar("paused", 6.0),
+            Symbol::Paused => bar("paused", 8.0),
             Symbol::Leads => return self.star(middle, y),
             Symbol::Down => {
                 format!("<path class=\"down\" d=\"M{} {}v14\"/>", px(middle), px(y - 7.0))
@@ -236,18 +262,19 @@ impl Page<'_> {
         let right = self.gutter_x - 6.0;
         self.put(format_args!(
             "<text class=\"tick\" x=\"{}\" y=\"{}\">ms</text>",
-            px(LEFT - 8.0),
+            px(self.left - 8.0),
             px(self.top + 2.0)
         ));
         for tick in self.axis.ticks() {
             let y = self.axis.y(tick);
             self.put(format_args!(
-                "<path class=\"grid\" d=\"M{LEFT} {}H{}\"/><text class=\"tick\" x=\"{}\" y=\"{}\">{}</text>",
+                "<path class=\"grid\" d=\"M{} {}H{}\"/><text class=\"tick\" x=\"{}\" y=\"{}\">{}</text>",
+                px(self.left),
                 px(y),
                 px(right),
-                px(LEFT - 8.0),
+                px(self.left - 8.0),
                 px(y + 4.0),
-                millis(tick)
+                number(tick)
             ));
         }
     }
@@ -255,11 +282,16 @@ impl Page<'_> {
     /// A line across everything at the moment a promise broke.
     pub(super) fn violations(&mut self) {
         let right = px(self.gutter_x + 8.0);
-        for Violation { at, promise, detail, claimed, .. } in &self.scene.violations {
-            let class = if *claimed { "broken" } else { "unclaimed" };
+        for Violation { at, promise, detail, claimed, first, .. } in &self.scene.violations {
+            let class = match (claimed, first) {
+                (false, _) => "unclaimed",
+                (true, true) => "broken",
+                (true, false) => "broken again",
+            };
             let title = format!("{} · {promise} broken: {detail}", moment(*at));
             self.put(format_args!(
-                "<path class=\"{class}\" d=\"M{LEFT} {}H{right}\"><title>{}</title></path>",
+                "<path class=\"{class}\" d=\"M{} {}H{right}\"><title>{}</title></path>",
+                px(self.left),
                 px(self.axis.y(*at)),
                 escape(&title)
             ));

@@ -2,10 +2,36 @@
 
 use vez_core::Time;
 
-use super::clutter::Line;
+use super::clutter::{ALONE, ARROWS_MAX, Line};
 use super::{Page, px, text_width};
-use crate::spells::{Condition, Cut, Spell};
-use crate::words::{escape, moment, name};
+use crate::scene::Scene;
+use crate::spells::{Condition, Cut, NetSpell, Spell};
+use crate::words::{about, escape, moment, name};
+
+/// A partition, with the side of every lane.
+pub(super) struct Split {
+    pub(super) from: Time,
+    pub(super) to: Time,
+    pub(super) sides: Vec<usize>,
+}
+
+pub(super) fn splits(scene: &Scene<'_>) -> Vec<Split> {
+    let split = |spell: &NetSpell| {
+        let Cut::Sides(groups) = &spell.what else { return None };
+        // Who is in no group is on a side with the others that are not.
+        let mut sides = vec![0; scene.uids.len()];
+        for (group, side) in groups.iter().zip(1..) {
+            for lane in group.iter().filter_map(|&uid| scene.lane(uid)) {
+                sides[lane] = side;
+            }
+        }
+        Some(Split { from: spell.from, to: spell.to, sides })
+    };
+    scene.net.iter().filter_map(split).collect()
+}
+
+/// How far from its lane a word begins: beyond bars and stars.
+const BESIDE: f64 = 14.0;
 
 impl Page<'_> {
     pub(super) fn lanes(&mut self) {
@@ -14,6 +40,9 @@ impl Page<'_> {
             let x = px(self.x(lane));
             self.put(format_args!("<path class=\"lane\" d=\"M{x} {top}V{floor}\"/>"));
         }
+    }
+
+    pub(super) fn breaks(&mut self) {
         for index in 0..self.axis.breaks.len() {
             let (from, to) = self.axis.breaks[index];
             self.draw_break(from, to);
@@ -23,19 +52,19 @@ impl Page<'_> {
     /// Nothing happened for long: the lanes are torn, and the page says for how long.
     fn draw_break(&mut self, from: Time, to: Time) {
         let y = (self.axis.y(from) + self.axis.y(to)) / 2.0;
-        let span = moment(to.saturating_sub(from));
+        let span = about(to.saturating_sub(from));
         self.put(format_args!(
             "<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\">⋮ {}</text>",
-            px(super::LEFT - 8.0),
+            px(self.left - 8.0),
             px(y + 4.0),
             escape(&span)
         ));
         for lane in 0..self.scene.uids.len() {
             let x = self.x(lane);
-            for (class, shift) in [("zigzag-paper", 0.0), ("zigzag", -2.5), ("zigzag", 2.5)] {
+            for (class, shift) in [("zigzag-paper", 0.0), ("zigzag", -3.0), ("zigzag", 3.0)] {
                 self.put(format_args!(
-                    "<path class=\"{class}\" d=\"M{} {}l4 -3l4 6l4 -3\"/>",
-                    px(x - 6.0),
+                    "<path class=\"{class}\" d=\"M{} {}l7 -3l7 6l7 -3\"/>",
+                    px(x - 10.5),
                     px(y + shift)
                 ));
             }
@@ -48,8 +77,8 @@ impl Page<'_> {
             let mut spells: Vec<&Spell> = self.scene.spells[lane].iter().collect();
             spells.sort_by_key(|spell| match spell.what {
                 Condition::Down => 0,
-                Condition::Leads(_) => 1,
-                Condition::Paused => 2,
+                Condition::Paused => 1,
+                Condition::Leads(_) => 2,
                 Condition::Waiting => 3,
                 Condition::Inside(_) => 4,
             });
@@ -63,7 +92,7 @@ impl Page<'_> {
         let x = self.x(lane);
         let (top, bottom) = (self.axis.y(spell.from), self.axis.y(spell.to));
         // What lasts to the end lasts as long as the lane.
-        let bottom = if spell.to == self.scene.end { self.floor() } else { bottom };
+        let bottom = if spell.open { self.floor() } else { bottom };
         let who = name(self.scene.uids[lane]);
         let when = format!("{} to {}", moment(spell.from), moment(spell.to));
         match &spell.what {
@@ -73,7 +102,7 @@ impl Page<'_> {
                 self.put(format_args!("<path class=\"down\" d=\"M{x} {top}V{bottom}\"/>"));
             }
             Condition::Paused => {
-                self.bar("paused", x, 6.0, (top, bottom), &format!("{who} is slow, {when}"));
+                self.bar("paused", x, 12.0, (top, bottom), &format!("{who} is slow, {when}"));
             }
             Condition::Waiting => {
                 self.bar("waiting", x, 3.0, (top, bottom), &format!("{who} waits, {when}"));
@@ -86,9 +115,6 @@ impl Page<'_> {
                 let with = fence.as_ref().map_or(String::new(), |f| format!(" with fence {f}"));
                 self.bar("inside", x, 8.0, (top, bottom), &format!("{who} inside{with}, {when}"));
                 self.clutter.block(x - 8.0, top, x + 8.0, bottom);
-                if let Some(fence) = fence {
-                    self.fence(fence, x, top, bottom);
-                }
             }
         }
     }
@@ -104,12 +130,25 @@ impl Page<'_> {
         ));
     }
 
+    /// After the arrows, which would strike them through.
+    pub(super) fn fences(&mut self) {
+        for lane in 0..self.scene.uids.len() {
+            for spell in &self.scene.spells[lane] {
+                let Condition::Inside(Some(fence)) = &spell.what else { continue };
+                let (top, bottom) = (self.axis.y(spell.from), self.axis.y(spell.to));
+                let bottom = if spell.open { self.floor() } else { bottom };
+                self.fence(fence, self.x(lane), top, bottom);
+            }
+        }
+    }
+
     /// The fence inside the bar, along it if it is long enough, else as a bare number.
     fn fence(&mut self, fence: &str, x: f64, top: f64, bottom: f64) {
         let full = format!("fence {fence}");
-        let middle = (top + bottom) / 2.0;
+        let middle = f64::midpoint(top, bottom);
+        let near_top = top + text_width(&full, 10.0) / 2.0 + 6.0;
         let text = if text_width(&full, 10.0) + 12.0 <= bottom - top {
-            let (x, y) = (px(x + 3.5), px(middle));
+            let (x, y) = (px(x + 3.5), px(near_top));
             format!("transform=\"matrix(0 -1 1 0 {x} {y})\">{}", escape(&full))
         } else if 14.0 <= bottom - top && text_width(fence, 10.0) <= 16.0 {
             format!("x=\"{}\" y=\"{}\">{}", px(x), px(middle + 3.5), escape(fence))
@@ -120,23 +159,16 @@ impl Page<'_> {
     }
 
     /// Partitions: tinted sides with walls between them.
-    pub(super) fn splits(&mut self) {
-        for index in 0..self.scene.net.len() {
-            let spell = &self.scene.net[index];
-            let Cut::Sides(groups) = &spell.what else { continue };
-            let mut sides = vec![0; self.scene.uids.len()];
-            for (side, group) in groups.iter().enumerate() {
-                for lane in group.iter().filter_map(|&uid| self.scene.lane(uid)) {
-                    sides[lane] = side + 1;
-                }
-            }
-            let top = self.axis.y(spell.from);
-            let to_the_end = spell.to == self.scene.end;
-            let bottom = if to_the_end { self.floor() } else { self.axis.y(spell.to) };
+    pub(super) fn draw_splits(&mut self) {
+        for index in 0..self.splits.len() {
+            let Split { from, to, ref sides } = self.splits[index];
+            let bottom = if to == self.scene.end { self.floor() } else { self.axis.y(to) };
+            let runs: Vec<(usize, usize)> =
+                sides.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
             let mut lane = 0;
-            for run in sides.chunk_by(|a, b| a == b) {
-                self.side(lane, run.len(), run[0] % 3, (top, bottom));
-                lane += run.len();
+            for (side, count) in runs {
+                self.side(lane, count, side % 3, (self.axis.y(from), bottom));
+                lane += count;
             }
         }
     }
@@ -157,24 +189,29 @@ impl Page<'_> {
         }
     }
 
-    /// A word beside a lane, at its right or else at its left, if there is room.
-    pub(super) fn beside(&mut self, lane: usize, y: f64, text: &str) {
+    /// A word beside a lane, at its right or else at its left; `false` if there is no room.
+    pub(super) fn beside(&mut self, lane: usize, y: f64, text: &str) -> bool {
         let (x, length) = (self.x(lane), text_width(text, 10.0));
-        if self.lane_gap < length + 20.0 {
-            return;
+        if self.lane_gap < length + BESIDE + 6.0 {
+            return false;
         }
-        for (middle, anchor, at) in [
-            (x + 11.0 + length / 2.0, "start", x + 11.0),
-            (x - 11.0 - length / 2.0, "end", x - 11.0),
-        ] {
-            if self.clutter.place(Line::level(middle, y + 3.5, length)) {
-                return self.put(format_args!(
+        let (right, left, edge) = (x + BESIDE, x - BESIDE, self.gutter_x + 14.0);
+        let places = [(right + length / 2.0, "start", right), (left - length / 2.0, "end", left)];
+        // Where no arrow passes if that can be had.
+        for ((middle, anchor, at), arrows_max) in
+            [ALONE, ARROWS_MAX].into_iter().flat_map(|max| places.map(|place| (place, max)))
+        {
+            let inside = self.left < middle - length / 2.0 && middle + length / 2.0 < edge;
+            if inside && self.clutter.place(Line::level(middle, y + 3.5, length), arrows_max) {
+                self.put(format_args!(
                     "<text class=\"mark-label\" x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\">{}</text>",
                     px(at),
                     px(y + 3.5),
                     escape(text)
                 ));
+                return true;
             }
         }
+        false
     }
 }

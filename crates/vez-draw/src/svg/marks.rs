@@ -42,10 +42,20 @@ impl Page<'_> {
         for (&(lane, at), steps) in &groups {
             self.mark(lane, at, steps);
         }
-        self.stars();
-        for (&(lane, at), steps) in &groups {
-            for word in steps.iter().filter_map(|&index| word(&self.scene.steps[index])) {
-                self.beside(lane, self.axis.y(at), &word);
+        let mut words: BTreeMap<(usize, Time), Vec<String>> = BTreeMap::new();
+        for (&place, steps) in &groups {
+            let said = steps.iter().filter_map(|&index| word(&self.scene.steps[index]));
+            words.entry(place).or_default().extend(said);
+        }
+        self.stars(&mut words);
+        for ((lane, at), words) in words {
+            let y = self.axis.y(at);
+            // All in one line, or one each way.
+            if words.is_empty() || self.beside(lane, y, &words.join(", ")) {
+                continue;
+            }
+            for word in words {
+                self.beside(lane, y, &word);
             }
         }
         self.arrow_labels();
@@ -62,7 +72,9 @@ impl Page<'_> {
         let indices: Vec<String> = steps.iter().map(usize::to_string).collect();
         let title = self.mark_title(at, steps);
         self.put(format_args!(
-            "<g class=\"step\" data-steps=\"{}\"><title>{}</title>",
+            "<g class=\"step\" data-lane=\"{lane}\" data-y=\"{}\" data-steps=\"{}\">\
+             <title>{}</title>",
+            px(self.axis.y(at)),
             indices.join(" "),
             escape(&title)
         ));
@@ -125,7 +137,7 @@ impl Page<'_> {
         }
     }
 
-    fn stars(&mut self) {
+    fn stars(&mut self, words: &mut BTreeMap<(usize, Time), Vec<String>>) {
         for lane in 0..self.scene.uids.len() {
             for spell in &self.scene.spells[lane] {
                 let Condition::Leads(term) = spell.what else { continue };
@@ -134,7 +146,7 @@ impl Page<'_> {
                 self.clutter.block(x - 8.0, y - 8.0, x + 8.0, y + 8.0);
                 let word =
                     if term == 0 { "leads".to_owned() } else { format!("leads, term {term}") };
-                self.beside(lane, y, &word);
+                words.entry((lane, spell.from)).or_default().push(word);
             }
         }
     }

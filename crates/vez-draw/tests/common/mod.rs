@@ -7,7 +7,7 @@ use vez_algorithms::mutex::{Coordinator, coordinator};
 use vez_core::{NodeId, Protocol, Time, Topology};
 use vez_draw::Run;
 use vez_sim::{
-    Delay, Directions, Forget, Input, Network, Plan, Report, Trace, TraceEvent, Who, watch,
+    Delay, Directions, Forget, Input, Network, Plan, Report, Trace, TraceEvent, What, Who, watch,
 };
 
 /// A run that owns what it is made of.
@@ -141,6 +141,27 @@ pub(crate) fn long_run(events: usize) -> Made {
     made
 }
 
+/// Three that take turns, with messages, states and titles that mean something to every format.
+pub(crate) fn nasty() -> Made {
+    let mut made = three_take_turns();
+    (made.name, made.title) = ("nasty", NASTY);
+    made.subtitle = NASTY.to_owned();
+    for event in &mut made.events {
+        match &mut event.what {
+            What::Send { text, .. } | What::Receive { text, .. } => text.push_str(NASTY),
+            What::State { changed, .. } if !changed.is_empty() => changed.push(NASTY.to_owned()),
+            _ => (),
+        }
+    }
+    let detail = NASTY.to_owned();
+    let what = What::Violation { promise: "mutual-exclusion", detail };
+    made.events.push(TraceEvent { at: ms(12), node: None, what });
+    made
+}
+
+pub(crate) const NASTY: &str =
+    "end; #1: <b>&amp;</b> %%{init}%% $$x$$ \"q\" 'q' `t` \\ -->> </script></style> \u{1}\nend";
+
 pub(crate) fn gallery() -> Vec<Made> {
     vec![
         ring_of_eight(),
@@ -152,5 +173,6 @@ pub(crate) fn gallery() -> Vec<Made> {
         long_idle(),
         thirty_bullies(),
         ring_of_thirty(),
+        nasty(),
     ]
 }
