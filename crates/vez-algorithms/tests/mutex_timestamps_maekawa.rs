@@ -167,6 +167,35 @@ fn one_who_was_told_to_wait_gives_back_at_once() {
 }
 
 #[test]
+fn one_who_was_told_to_wait_and_then_granted_may_hope_again() {
+    let mut hand = Hand::<Maekawa>::new(7, PLANE);
+    hand.acquire(3);
+    hand.say(6, 3, maekawa::Message::Failed { request: stamp(1, 3) });
+    hand.deliver(6, 3);
+    hand.deliver(3, 6);
+    assert_eq!(hand.deliver(6, 3), "Grant");
+    hand.say(6, 3, maekawa::Message::Inquire { request: stamp(1, 3) });
+    hand.deliver(6, 3);
+    assert_eq!(hand.on_the_way(3, 6), [""; 0], "nobody makes it wait any more");
+    hand.deliver_all();
+    assert_eq!(hand.inside(), [3]);
+}
+
+#[test]
+fn a_member_asks_with_a_later_time_than_all_it_has_heard() {
+    let mut hand = Hand::<Maekawa>::new(7, PLANE);
+    for _ in 0..5 {
+        hand.acquire(1);
+        hand.withdraw(1);
+    }
+    hand.acquire(1); // Quorum {1, 2, 4}.
+    hand.deliver_all();
+    assert_eq!(hand.inside(), [1]);
+    hand.acquire(2); // Quorum {2, 3, 5}: its own yes is P1's, and P1 was first.
+    assert_eq!(hand.on_the_way(2, 1), [""; 0], "no inquiry");
+}
+
+#[test]
 fn one_needs_ones_own_yes_too() {
     // Quorums {1, 2}, {2, 3}, {3, 1}: P1 and P3 share P1 alone.
     let mut hand = Hand::<Maekawa>::new(3, PLANE);

@@ -82,9 +82,15 @@ fn who_gives_up_at_any_moment_harms_nobody() {
 #[test]
 fn lamports_idle_clock_advances_when_a_message_comes() {
     let mut hand = Hand::<Lamport>::new(2, lamport::Config::default());
+    for _ in 0..3 {
+        hand.acquire(2);
+        hand.withdraw(2);
+    }
     hand.acquire(2);
-    hand.deliver(2, 1);
-    hand.acquire(1); // A clock that stood still would put this before P2's, by the smaller id.
+    while !hand.on_the_way(2, 1).is_empty() {
+        hand.deliver(2, 1);
+    }
+    hand.acquire(1); // A clock that only counts what it says itself would put this before P2's.
     hand.deliver_all();
     assert_eq!(hand.inside(), [2]);
     hand.release(2);
@@ -95,18 +101,19 @@ fn lamports_idle_clock_advances_when_a_message_comes() {
 #[test]
 fn a_release_takes_its_senders_request_off_lamports_queue_and_no_other() {
     let mut hand = Hand::<Lamport>::new(3, lamport::Config::default());
-    hand.acquire(1);
-    hand.deliver_all();
-    assert_eq!(hand.inside(), [1]);
-    hand.acquire(2);
-    hand.deliver_all();
-    hand.withdraw(2); // Its request is not the first in anyone's queue.
-    hand.acquire(3);
+    for uid in [1, 3, 2] {
+        hand.acquire(uid);
+        hand.deliver_all();
+    }
+    hand.withdraw(2); // Its request is the first in nobody's queue.
     hand.deliver_all();
     assert_eq!(hand.inside(), [1]);
     hand.release(1);
     hand.deliver_all();
     assert_eq!(hand.inside(), [3]);
+    hand.release(3);
+    hand.deliver_all();
+    assert_eq!(hand.entered, [1, 3]);
 }
 
 #[test]
@@ -203,9 +210,14 @@ fn a_waiting_request_keeps_its_time_though_the_clock_runs_on() {
 fn an_idle_clock_advances_when_a_request_comes() {
     fn check<P: Protocol<Problem = Mutex>>(config: P::Config) {
         let mut hand = Hand::<P>::new(2, config);
+        for _ in 0..3 {
+            hand.acquire(2);
+            hand.withdraw(2);
+        }
         hand.acquire(2);
-        hand.deliver(2, 1);
-        hand.acquire(1);
+        hand.deliver_newest(2, 1);
+        hand.acquire(1); // A clock that only counts what it says itself would put this first.
+        hand.deliver_newest(1, 2); // It overtakes P1's permission.
         hand.deliver_all();
         assert_eq!(hand.inside(), [2], "{}", P::META.name);
         hand.release(2);
@@ -308,6 +320,34 @@ fn nobody_waits_for_more_than_two_entries_of_each_other_process() {
         beyond += u32::from(2 < longest_wait(&report));
     }
     assert!(0 < beyond, "n − 1 is no bound when counted from asking");
+}
+
+#[test]
+fn who_is_replied_to_learns_the_time_and_cannot_overtake_again() {
+    fn check<P: Protocol<Problem = Mutex>>(config: P::Config) {
+        let mut hand = Hand::<P>::new(3, config);
+        for _ in 0..9 {
+            hand.acquire(2);
+            hand.withdraw(2);
+        }
+        hand.deliver_newest(2, 3); // P3's clock is far ahead of P1's.
+        hand.acquire(3); // Its request to P1 is slow.
+        for _ in 0..2 {
+            hand.acquire(1);
+            for other in [2, 3] {
+                hand.deliver_newest(1, other);
+                hand.deliver_newest(other, 1);
+            }
+            if hand.inside() == [1] {
+                hand.release(1);
+            }
+        }
+        assert_eq!(hand.entered, [1], "{}: once, having heard nothing of P3", P::META.name);
+        hand.deliver_all();
+        assert_eq!(hand.inside(), [3], "{}", P::META.name);
+    }
+    check::<RicartAgrawala>(classic());
+    check::<RicartAgrawalaTanenbaum>(ricart_agrawala_tanenbaum::Config::default());
 }
 
 #[test]
@@ -423,6 +463,22 @@ fn one_who_denied_and_crashed_inside_does_not_block_tanenbaums_variant() {
     // Denied at 7 ms, it asks again after 20 and concludes after 2 more.
     let times: Vec<_> = mutex(&report).entries.iter().map(|entry| entry.entered).collect();
     assert_eq!(times, [ms(2), ms(29)]);
+}
+
+#[test]
+fn who_is_presumed_crashed_is_asked_no_more() {
+    let topology = system::<RicartAgrawalaTanenbaum>(4);
+    let inputs = vec![
+        crash(&topology, 4, 0),
+        acquire(&topology, 1, 0, 1),
+        acquire(&topology, 1, 10, 1),
+        acquire(&topology, 2, 20, 1),
+    ];
+    let report = run::<RicartAgrawalaTanenbaum>(&topology, inputs);
+    // P1 learns that P4 is gone, and asks two the second time; P2 has to learn it by itself.
+    assert_eq!(report.messages.of("Request"), 3 + 2 + 3);
+    assert_eq!(report.messages.of("Grant"), 2 + 2 + 2);
+    assert_eq!(report.messages.to_crashed, 2);
 }
 
 #[test]
