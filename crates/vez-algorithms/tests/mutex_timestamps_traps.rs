@@ -354,7 +354,7 @@ fn who_is_replied_to_learns_the_time_and_cannot_overtake_again() {
 fn kept_permissions_bound_nothing() {
     let report = crowded::<RicartAgrawala>(&ROUCAIROL_CARVALHO, 3, 0);
     let detail = report.verdict(Promise::BoundedWait).unwrap().detail.clone().unwrap();
-    assert!(detail.ends_with("no bound is promised"), "{detail}");
+    assert!(!detail.contains("promised"), "{detail}");
     // P1 has P2's permission; P2's request is slow, and P1 enters five times before it comes.
     let mut hand = Hand::<RicartAgrawala>::new(2, ROUCAIROL_CARVALHO);
     hand.acquire(1);
