@@ -18,6 +18,7 @@ pub trait Visitor {
 /// Shows every algorithm to `visitor`. A new algorithm is one new line here.
 pub fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<mutex::Coordinator>();
+    visitor.visit::<mutex::TokenRing>();
     visitor.visit::<election::Bully>();
     visitor.visit::<election::ChangRoberts>();
 }

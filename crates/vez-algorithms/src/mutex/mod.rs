@@ -2,5 +2,7 @@
 
 pub mod coordinator;
 pub mod desk;
+pub mod token_ring;
 
 pub use coordinator::Coordinator;
+pub use token_ring::TokenRing;
