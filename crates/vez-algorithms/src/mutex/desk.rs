@@ -9,8 +9,9 @@ use vez_core::{Fence, NodeId};
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Desk {
     holder: Option<Grant>,
-    /// In the order of arrival.
+    /// In the order of arrival, unless its owner wants it by age.
     queue: VecDeque<Claim>,
+    /// How many grants there were, or the largest fence heard of if that is more.
     grants: u64,
 }
 
@@ -37,9 +38,21 @@ pub enum Release {
     Stale,
 }
 
+impl Claim {
+    /// Older is smaller, where requests are numbered by a logical clock.
+    pub fn age(self) -> (u64, NodeId) {
+        (self.request, self.node)
+    }
+}
+
 impl Desk {
     pub fn holder(&self) -> Option<Grant> {
         self.holder
+    }
+
+    /// Who is next.
+    pub fn first(&self) -> Option<Claim> {
+        self.queue.front().copied()
     }
 
     /// Queues a claim, unless it was made before.
@@ -48,6 +61,31 @@ impl Desk {
         if !held && !self.queue.contains(&claim) {
             self.queue.push_back(claim);
         }
+    }
+
+    /// Queues a claim before all that are younger, unless it was made before.
+    pub fn enqueue_by_age(&mut self, claim: Claim) {
+        let held = self.holder.is_some_and(|grant| grant.claim == claim);
+        if !held && !self.queue.contains(&claim) {
+            let index = self.queue.partition_point(|other| other.age() < claim.age());
+            self.queue.insert(index, claim);
+        }
+    }
+
+    /// Puts the permission of a holder that yields back, and the holder in its place by age.
+    pub fn relinquish(&mut self, claim: Claim) {
+        if self.holder.is_some_and(|grant| grant.claim == claim) {
+            self.holder = None;
+            self.enqueue_by_age(claim);
+        }
+    }
+
+    /// Takes a claim off the desk whatever fence it was given here: its holder may have entered
+    /// with a larger one that another desk gave it. Later grants' fences are larger still.
+    pub fn release_any(&mut self, claim: Claim, used: Option<Fence>) -> Release {
+        self.grants = self.grants.max(used.map_or(0, |fence| fence.count));
+        let given = self.holder.map(|grant| grant.fence);
+        self.release(claim, given)
     }
 
     /// Takes a claim off the desk. To free the permission it must carry the fence it was given.
