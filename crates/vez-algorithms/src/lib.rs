@@ -20,6 +20,7 @@ pub fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<mutex::Coordinator>();
     visitor.visit::<mutex::TokenRing>();
     visitor.visit::<mutex::Quorum>();
+    visitor.visit::<mutex::ElectedCoordinator<election::Bully>>();
     visitor.visit::<election::Bully>();
     visitor.visit::<election::ChangRoberts>();
 }

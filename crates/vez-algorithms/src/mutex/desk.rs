@@ -4,15 +4,15 @@
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
-use vez_core::{Fence, NodeId};
+use vez_core::{Fence, NodeId, Term};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Desk {
     holder: Option<Grant>,
     /// In the order of arrival, unless its owner wants it by age.
     queue: VecDeque<Claim>,
-    /// How many grants there were, or the largest fence heard of if that is more.
-    grants: u64,
+    /// The last grant's fence, or the largest heard of if that is larger.
+    grants: Fence,
 }
 
 /// Whose which request.
@@ -46,6 +46,11 @@ impl Claim {
 }
 
 impl Desk {
+    /// A desk of one of many who coordinate one after the other.
+    pub fn of(term: Term) -> Self {
+        Self { grants: Fence { term, count: 0 }, ..Self::default() }
+    }
+
     pub fn holder(&self) -> Option<Grant> {
         self.holder
     }
@@ -83,7 +88,7 @@ impl Desk {
     /// Takes a claim off the desk whatever fence it was given here: its holder may have entered
     /// with a larger one that another desk gave it. Later grants' fences are larger still.
     pub fn release_any(&mut self, claim: Claim, used: Option<Fence>) -> Release {
-        self.grants = self.grants.max(used.map_or(0, |fence| fence.count));
+        self.grants = self.grants.max(used.unwrap_or_default());
         let given = self.holder.map(|grant| grant.fence);
         self.release(claim, given)
     }
@@ -103,6 +108,18 @@ impl Desk {
         }
     }
 
+    /// Takes every claim of a process up to this request off the desk: it is done with them.
+    pub fn forget(&mut self, node: NodeId, request: u64) {
+        let done = |claim: Claim| claim.node == node && claim.request <= request;
+        self.holder = self.holder.filter(|grant| !done(grant.claim));
+        self.queue.retain(|&claim| !done(claim));
+    }
+
+    /// Learns of a permission that was given elsewhere.
+    pub fn restore(&mut self, grant: Grant) {
+        self.holder.get_or_insert(grant);
+    }
+
     /// Stops waiting for the holder, who may merely be slow.
     pub fn revoke(&mut self) {
         self.holder = None;
@@ -114,8 +131,8 @@ impl Desk {
             return None;
         }
         let claim = self.queue.pop_front()?;
-        self.grants += 1;
-        self.holder = Some(Grant { claim, fence: Fence::plain(self.grants) });
+        self.grants.count += 1;
+        self.holder = Some(Grant { claim, fence: self.grants });
         self.holder
     }
 }
