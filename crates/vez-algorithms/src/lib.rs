@@ -4,6 +4,7 @@
 //! **Invariant:** no file here knows whether it runs in a simulator, in the model checker or over
 //! sockets.
 
+pub mod detect;
 pub mod election;
 pub mod mutex;
 
@@ -17,12 +18,15 @@ pub trait Visitor {
 /// Shows every algorithm to `visitor`. A new algorithm is one new line here.
 pub fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<mutex::Coordinator>();
+    visitor.visit::<mutex::TokenRing>();
+    visitor.visit::<mutex::Quorum>();
     visitor.visit::<mutex::Lamport>();
     visitor.visit::<mutex::RicartAgrawala>();
     visitor.visit::<mutex::RicartAgrawalaTanenbaum>();
     visitor.visit::<mutex::Maekawa>();
     visitor.visit::<mutex::SuzukiKasami>();
     visitor.visit::<mutex::Raymond>();
+    visitor.visit::<mutex::ElectedCoordinator<election::Bully>>();
     visitor.visit::<election::Bully>();
     visitor.visit::<election::ChangRoberts>();
 }
