@@ -18,5 +18,11 @@ pub trait Visitor {
 pub fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<mutex::Coordinator>();
     visitor.visit::<election::Bully>();
+    visitor.visit::<election::AnonymousRing>();
+    visitor.visit::<election::ItaiRodeh>();
+    visitor.visit::<election::ListRing>();
     visitor.visit::<election::ChangRoberts>();
+    visitor.visit::<election::Franklin>();
+    visitor.visit::<election::Peterson>();
+    visitor.visit::<election::HirschbergSinclair>();
 }
