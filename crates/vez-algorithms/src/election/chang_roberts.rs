@@ -104,7 +104,7 @@ impl Protocol for ChangRoberts {
                     self.announce(leader, hops + 1, ctx);
                 }
             }
-            Message::Ack { number } => self.hops.acknowledged(number, from, ctx),
+            Message::Ack { number } => self.hops.acknowledged(number, ctx),
         }
     }
 

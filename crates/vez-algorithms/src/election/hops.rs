@@ -80,14 +80,12 @@ impl<M: Clone> Hops<M> {
         ctx.send(to, message);
     }
 
-    /// `from` has acknowledged `number`. It counts only from the one it went to last: an earlier
-    /// one was given up.
-    pub fn acknowledged<P>(&mut self, number: u32, from: NodeId, ctx: &mut Ctx<'_, P>)
+    /// Somebody has the message of this number: also one given up as dead that was merely slow.
+    pub fn acknowledged<P>(&mut self, number: u32, ctx: &mut Ctx<'_, P>)
     where
         P: Protocol<Timer = Timer>,
     {
-        if self.pending.get(&number).is_some_and(|&(to, _)| to == from) {
-            self.pending.remove(&number);
+        if self.pending.remove(&number).is_some() {
             ctx.disarm(Timer::Hop { number });
         }
     }

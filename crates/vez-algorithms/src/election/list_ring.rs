@@ -93,7 +93,7 @@ impl Protocol for ListRing {
                     self.announce(leader, list, hops + 1, ctx);
                 }
             }
-            Message::Ack { number } => self.hops.acknowledged(number, from, ctx),
+            Message::Ack { number } => self.hops.acknowledged(number, ctx),
         }
     }
 

@@ -4,7 +4,7 @@ use vez_algorithms::election::{ChangRoberts, ListRing, chang_roberts, list_ring}
 use vez_core::{Chance, Ending, NodeId, Promise, Protocol, Seeded, Time, Topology};
 use vez_sim::{Delay, Forget, Input, Network, Plan, Report, Who, simulate};
 
-use super::common::{crash, leader, ms, restart, run_with, shuffled, start};
+use super::common::{crash, election, leader, ms, restart, run_with, shuffled, start};
 use super::rings::{assert_elected, at_once, declared, ring};
 
 fn mended() -> chang_roberts::Config {
@@ -92,6 +92,31 @@ fn a_list_is_closed_even_if_its_initiator_died() {
 }
 
 #[test]
+fn who_waits_in_vain_starts_again() {
+    // 1 has acknowledged what it got from 4, finds 3 dead, and dies before it can skip it.
+    let topology = ring(&[4, 1, 3, 2, 5]);
+    let dies = vec![crash(&topology, 3, 0), start(&topology, 4, 0), crash(&topology, 1, 2)];
+    let report = run_with::<ListRing>(&topology, &mended_list(), dies.clone());
+    assert_elected(&topology, &report, 2);
+    // It waits for 3·5·2 ms; then two dead, 2, 5 and back; then the two dead once more, and 2.
+    assert_eq!(election(&report).declarations[0].at, ms(30 + (2 + 2 + 3) + (2 + 2 + 1)));
+    let report = run_with::<ChangRoberts>(&topology, &mended(), dies);
+    assert_elected(&topology, &report, 5);
+}
+
+#[test]
+fn a_late_acknowledgement_ends_the_skipping() {
+    // 2 is slow: 1 gives it up, tries 3, which is dead, and hears from 2 before it tries 4.
+    let topology = ring(&[1, 2, 3, 4, 5]);
+    let slow = (ms(0), Input::Pause(topology.find(2).unwrap(), Time::from_micros(2_500)));
+    let inputs = vec![slow, crash(&topology, 3, 0), start(&topology, 1, 0)];
+    let report = run_with::<ChangRoberts>(&topology, &mended(), inputs);
+    assert_elected(&topology, &report, 5);
+    // From 1 to 2 and 3; from 2 to 3 and 4; from 4 to 5; and the lap of 5, past 3 once more.
+    assert_eq!(report.messages.of("Election"), 2 + 2 + 1 + 5);
+}
+
+#[test]
 fn one_that_comes_back_is_in_the_ring_again() {
     let topology = ring(&[4, 1, 3, 2, 5]);
     let inputs = vec![
@@ -114,6 +139,17 @@ fn a_slow_process_taken_for_dead_makes_two_lists_disagree() {
     assert!(!report.verdict(Promise::Stability).unwrap().kept);
     assert_eq!(declared(&topology, &report), [2, 1]);
     assert_eq!(leader(&topology, &report), Some(1), "the second list comes last to everyone");
+}
+
+#[test]
+fn less_than_a_round_trip_makes_elections_start_each_other_without_end() {
+    let topology = ring(&[1, 2, 3, 4, 5]);
+    let config = chang_roberts::Config { skip_within: Some(Time::from_micros(1_500)), ..mended() };
+    let inputs = vec![start(&topology, 1, 0)];
+    let plan = Plan { inputs, steps_max: 20_000, ..Plan::default() };
+    let report = simulate::<ChangRoberts>(&topology, &config, &plan);
+    assert_eq!(report.ending, Ending::Limit);
+    assert!(!report.verdict(Promise::Uniqueness).unwrap().kept, "who is skipped stops nobody");
 }
 
 #[test]
