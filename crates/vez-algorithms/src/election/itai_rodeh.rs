@@ -7,9 +7,10 @@
 //! marked as not unique. What comes home, n hops later, was the largest: if unique its owner leads;
 //! if not, the owners of the largest draw again. O(n log n) messages are expected.
 //!
-//! Why it is safe: only one that passed everyone without meeting its equal decides. That it ends is
-//! certain only with probability 1. Neither uids nor addresses decide anything: the announcement
-//! counts hops, and everyone learns who leads as "the one so many hops behind me".
+//! Why it is safe: what comes home unique has turned everyone else passive. Because rounds are
+//! compared before identities, messages may overtake each other; that it ends is certain only with
+//! probability 1. Neither uids nor addresses decide anything: the announcement counts hops, and
+//! everyone learns who leads as "the one so many hops behind me".
 
 use std::cmp::Ordering;
 
@@ -60,7 +61,7 @@ impl Protocol for ItaiRodeh {
         title: "Itai–Rodeh",
         source: "Itai & Rodeh, Information and Computation 88(1), 1990",
         layout: Layout::Ring,
-        channel: Channel::Fifo,
+        channel: Channel::Reliable,
         timing: Timing::Asynchronous,
         crashes: Crashes::None,
         restless: None,
@@ -123,9 +124,10 @@ impl ItaiRodeh {
         let home = hops == ctx.topology().n();
         let order = match self.state {
             State::Active { round: own_round, id: own } => (round, id).cmp(&(own_round, own)),
-            // Who has heard of an election before asking for one does not stand.
+            // Who has heard of an election before being told to start does not stand.
             State::Asleep | State::Passive if !home => Ordering::Greater,
-            _ => return ctx.unexpected("an identity outlived its owner: the channel is not FIFO"),
+            // Overtaken on its way home: its owner has lost meanwhile, or a leader has won.
+            _ => Ordering::Less,
         };
         let hops = hops + 1;
         match order {

@@ -7,10 +7,10 @@ use vez_core::problem::election::View;
 use vez_core::{Ending, NodeId, Promise, Time, Topology};
 use vez_sim::{Delay, Happening, Input, Network, Observer, Plan, Who, simulate, watch};
 
-use super::common::{crash, election, leader, ms, run, run_with, shuffled, start};
+use super::common::{crash, election, leader, ms, shuffled, start};
 use super::rings::{
     arrangements, assert_elected, at_once, declared, everywhere, franklin_rounds, hectic,
-    initiators, ring, to_next_larger,
+    initiators, ring, run, run_with, to_next_larger,
 };
 
 /// What Chang–Roberts must cost. A candidacy travels to the next larger process, whoever else is

