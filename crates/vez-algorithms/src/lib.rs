@@ -28,5 +28,11 @@ pub fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<mutex::Raymond>();
     visitor.visit::<mutex::ElectedCoordinator<election::Bully>>();
     visitor.visit::<election::Bully>();
+    visitor.visit::<election::AnonymousRing>();
+    visitor.visit::<election::ItaiRodeh>();
+    visitor.visit::<election::ListRing>();
     visitor.visit::<election::ChangRoberts>();
+    visitor.visit::<election::Franklin>();
+    visitor.visit::<election::Peterson>();
+    visitor.visit::<election::HirschbergSinclair>();
 }
