@@ -19,4 +19,5 @@ pub fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<mutex::Coordinator>();
     visitor.visit::<election::Bully>();
     visitor.visit::<election::ChangRoberts>();
+    visitor.visit::<election::YoYo>();
 }
