@@ -4,6 +4,7 @@
 //! **Invariant:** no file here knows whether it runs in a simulator, in the model checker or over
 //! sockets.
 
+pub mod detect;
 pub mod election;
 pub mod mutex;
 
