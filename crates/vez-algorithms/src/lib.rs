@@ -19,6 +19,7 @@ pub trait Visitor {
 pub fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<mutex::Coordinator>();
     visitor.visit::<election::Bully>();
+    visitor.visit::<election::BullyStrict>();
     visitor.visit::<election::ChangRoberts>();
     visitor.visit::<election::YoYo>();
 }
