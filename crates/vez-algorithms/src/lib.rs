@@ -22,4 +22,9 @@ pub fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<election::BullyStrict>();
     visitor.visit::<election::ChangRoberts>();
     visitor.visit::<election::YoYo>();
+    visitor.visit::<election::Wireless>();
+    visitor.visit::<election::Probabilistic>();
+    visitor.visit::<election::WeightedMajority>();
+    visitor.visit::<election::Stable>();
+    visitor.visit::<election::Monitored<election::Bully>>();
 }
