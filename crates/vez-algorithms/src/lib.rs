@@ -28,6 +28,7 @@ pub fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<mutex::Raymond>();
     visitor.visit::<mutex::ElectedCoordinator<election::Bully>>();
     visitor.visit::<election::Bully>();
+    visitor.visit::<election::BullyStrict>();
     visitor.visit::<election::AnonymousRing>();
     visitor.visit::<election::ItaiRodeh>();
     visitor.visit::<election::ListRing>();
@@ -35,4 +36,10 @@ pub fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<election::Franklin>();
     visitor.visit::<election::Peterson>();
     visitor.visit::<election::HirschbergSinclair>();
+    visitor.visit::<election::YoYo>();
+    visitor.visit::<election::Wireless>();
+    visitor.visit::<election::Probabilistic>();
+    visitor.visit::<election::WeightedMajority>();
+    visitor.visit::<election::Stable>();
+    visitor.visit::<election::Monitored<election::Bully>>();
 }
