@@ -137,6 +137,8 @@ impl<E: Protocol<Problem = Election>> ElectedCoordinator<E> {
                     self.resign(ctx);
                     self.coordinator = None;
                 }
+                // This protocol has a watch of its own.
+                ElectionNotice::Suspects { .. } | ElectionNotice::Trusts { .. } => (),
             }
         }
     }
