@@ -51,7 +51,7 @@ impl Page<'_> {
 
     /// Nothing happened for long: the lanes are torn, and the page says for how long.
     fn draw_break(&mut self, from: Time, to: Time) {
-        let y = (self.axis.y(from) + self.axis.y(to)) / 2.0;
+        let y = f64::midpoint(self.axis.y(from), self.axis.y(to));
         let span = about(to.saturating_sub(from));
         self.put(format_args!(
             "<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\">⋮ {}</text>",
