@@ -17,6 +17,12 @@ pub trait Visitor {
 /// Shows every algorithm to `visitor`. A new algorithm is one new line here.
 pub fn visit_all(visitor: &mut impl Visitor) {
     visitor.visit::<mutex::Coordinator>();
+    visitor.visit::<mutex::Lamport>();
+    visitor.visit::<mutex::RicartAgrawala>();
+    visitor.visit::<mutex::RicartAgrawalaTanenbaum>();
+    visitor.visit::<mutex::Maekawa>();
+    visitor.visit::<mutex::SuzukiKasami>();
+    visitor.visit::<mutex::Raymond>();
     visitor.visit::<election::Bully>();
     visitor.visit::<election::ChangRoberts>();
 }

@@ -50,12 +50,13 @@ impl Picture {
             }
             Self::Parts(parts) => match parts.as_slice() {
                 [(_, only)] => only.write(topology, out),
-                _ => {
-                    for (i, (name, part)) in parts.iter().enumerate() {
-                        write!(out, "{}{name}=", if i == 0 { "" } else { ", " }).unwrap();
-                        part.write_inner(topology, out);
-                    }
+                // What belongs to a process reads best with the process first: `P2(request=1)`.
+                [(name, Self::Node(node)), rest @ ..] if name == "node" => {
+                    out.push_str(&topology.name(*node));
+                    let rest = Self::Parts(rest.to_vec());
+                    write!(out, "({})", rest.named(topology)).unwrap();
                 }
+                _ => out.push_str(&self.named(topology)),
             },
             Self::Variant(name, inner) if **inner == Self::Nothing => out.push_str(name),
             Self::Variant(_, inner) if matches!(**inner, Self::Variant(..)) => {
@@ -69,9 +70,23 @@ impl Picture {
         }
     }
 
+    /// Every part with its name.
+    fn named(&self, topology: &Topology) -> String {
+        let Self::Parts(parts) = self else { return self.text(topology) };
+        let mut out = String::new();
+        for (i, (name, part)) in parts.iter().enumerate() {
+            write!(out, "{}{name}=", if i == 0 { "" } else { ", " }).unwrap();
+            part.write_inner(topology, &mut out);
+        }
+        out
+    }
+
     /// Parts within parts are set in brackets.
     fn write_inner(&self, topology: &Topology, out: &mut String) {
-        let brackets = matches!(self, Self::Parts(parts) if parts.len() != 1);
+        let is_one = |parts: &[(String, Self)]| {
+            parts.len() == 1 || parts.first().is_some_and(|(name, _)| name == "node")
+        };
+        let brackets = matches!(self, Self::Parts(parts) if !is_one(parts));
         out.push_str(if brackets { "(" } else { "" });
         self.write(topology, out);
         out.push_str(if brackets { ")" } else { "" });
@@ -268,12 +283,12 @@ impl Several {
         Ok(())
     }
 
-    fn done(self) -> Painted {
+    fn done(self) -> Picture {
         let inner = if self.named { Picture::Parts(self.parts) } else { Picture::List(self.items) };
-        Ok(match self.variant {
+        match self.variant {
             Some(name) => Picture::Variant(name, Box::new(inner)),
             None => inner,
-        })
+        }
     }
 }
 
@@ -284,7 +299,7 @@ impl ser::SerializeSeq for Several {
         self.item(value)
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 
@@ -295,7 +310,7 @@ impl ser::SerializeTuple for Several {
         self.item(value)
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 
@@ -306,7 +321,7 @@ impl ser::SerializeTupleStruct for Several {
         self.item(value)
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 
@@ -317,7 +332,7 @@ impl ser::SerializeTupleVariant for Several {
         self.item(value)
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 
@@ -342,7 +357,7 @@ impl ser::SerializeMap for Several {
         }
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 
@@ -357,7 +372,7 @@ impl ser::SerializeStruct for Several {
         self.part(name, value)
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 
@@ -372,7 +387,7 @@ impl ser::SerializeStructVariant for Several {
         self.part(name, value)
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 

@@ -136,7 +136,7 @@ impl<T> Queue<T> {
     fn place(&mut self, item: Item<T>) {
         let at = item.at.as_micros();
         assert!(self.now < at, "nothing is scheduled in the past");
-        let level = ((63 - (at ^ self.now).leading_zeros()) / DIGIT) as usize;
+        let level = ((at ^ self.now).ilog2() / DIGIT) as usize;
         let digit = (at >> (level as u32 * DIGIT)) as usize % SLOTS;
         let level = &mut self.levels[level];
         let slot = &mut level.slots[digit];
