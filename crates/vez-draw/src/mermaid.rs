@@ -40,8 +40,8 @@ struct Diagram<'a> {
 
 /// Widest note and label, in characters.
 const WIDTH: usize = 36;
-/// Longest account of a changed state and of a message, in characters.
-const CHANGES_MAX: usize = 72;
+/// Most changes of a state that a note tells, and the longest label, in characters.
+const CHANGES_MAX: usize = 3;
 const LABEL_MAX: usize = 60;
 /// Vermilion, thin enough for dark pages too.
 const RED: &str = "rgba(213, 94, 0, 0.18)";
@@ -149,11 +149,12 @@ impl<'a> Diagram<'a> {
                 _ => (),
             }
         }
-        let changes: Vec<String> =
-            changes.iter().map(|part| part.replacen(": ", " = ", 1)).collect();
-        text.push(shorten(&changes.join(", "), CHANGES_MAX));
-        let text: Vec<String> =
-            text.iter().filter(|t| !t.is_empty()).flat_map(|t| wrap(t, WIDTH)).collect();
+        let mut text: Vec<String> = text.iter().flat_map(|text| wrap(text, WIDTH)).collect();
+        let shown = changes.iter().take(CHANGES_MAX);
+        text.extend(shown.map(|part| shorten(&part.replacen(": ", " = ", 1), WIDTH)));
+        if CHANGES_MAX < changes.len() {
+            text.push(format!("… and {} more", changes.len() - CHANGES_MAX));
+        }
         if !text.is_empty() {
             self.line(&format!("Note over {}: {}", name(uid), lines(&text)));
         }

@@ -1,7 +1,7 @@
-//! For ShiViz: every event with its vector clock, so that the tool can draw who knew what when.
+//! For `ShiViz`: every event with its vector clock, so that the tool can draw who knew what when.
 //!
 //! The first line of the file is the expression that reads it, the second (empty) would separate
-//! several runs; ShiViz takes such a file as it is.
+//! several runs; `ShiViz` takes such a file as it is.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ const WORLD: usize = usize::MAX;
 /// By lane: how many of its events are known. Only those that are, so that it stays small.
 type Clock = BTreeMap<usize, u64>;
 
-/// The run as a log for ShiViz.
+/// The run as a log for `ShiViz`.
 pub fn shiviz(run: &Run<'_>) -> String {
     let scene = Scene::new(run);
     let mut clocks: BTreeMap<usize, Clock> = BTreeMap::new();

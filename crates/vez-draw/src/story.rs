@@ -1,5 +1,8 @@
 //! The log in words: one line for everything worth telling.
 
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
 use vez_core::Time;
 use vez_sim::What;
 
@@ -134,13 +137,13 @@ fn breath(sayings: &[Saying<'_>], everyone: usize) -> Option<String> {
 
 impl Saying<'_> {
     fn words(&self, everyone: usize) -> String {
-        let all = 3 <= everyone && self.to.len() == everyone;
+        let different = self.to.iter().collect::<BTreeSet<_>>().len();
+        let all = 3 <= everyone && different == everyone && self.to.len() == everyone;
         let to = if all { "all others".to_owned() } else { names(&self.to) };
         let mut words = format!("{} to {to}", self.text);
         for (uids, why) in [(&self.lost, "lost on the way to"), (&self.cut, "cut off from")] {
-            match uids.len() {
-                0 => (),
-                _ => words += &format!(" ({why} {})", names(uids)),
+            if !uids.is_empty() {
+                write!(words, " ({why} {})", names(uids)).expect("to a string");
             }
         }
         words

@@ -12,7 +12,8 @@ pub(crate) fn names(uids: &[u64]) -> String {
     let mut parts = Vec::new();
     let mut rest = uids;
     while let [first, ..] = rest {
-        let row = rest.iter().zip(*first..).take_while(|&(uid, next)| *uid == next).count();
+        let row =
+            rest.iter().zip(*first..=u64::MAX).take_while(|&(uid, next)| *uid == next).count();
         match row {
             1 | 2 => parts.extend(rest[..row].iter().map(|&uid| name(uid))),
             _ => parts.push(format!("{}–{}", name(*first), name(rest[row - 1]))),

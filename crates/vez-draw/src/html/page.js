@@ -185,8 +185,14 @@
 
   // The names stay in sight while the picture scrolls.
   const head = svg.querySelector(".head.top");
+  const strip = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  strip.setAttribute("class", "strip");
+  strip.setAttribute("width", svg.getAttribute("width"));
+  strip.setAttribute("height", "30");
+  strip.setAttribute("y", top - 20);
+  head.prepend(strip);
   svg.append(head);
-  const above = top - 40;
+  const above = top - 20;
   picture.addEventListener("scroll", () => {
     head.setAttribute("transform", "translate(0 " + Math.max(0, picture.scrollTop - above) + ")");
   }, { passive: true });

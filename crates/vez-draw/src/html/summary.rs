@@ -1,11 +1,12 @@
 //! How it went: promises as lights, messages by kind, who leads or who was inside when.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use vez_core::problem::Account;
 use vez_core::problem::election::{ElectionTally, View};
 use vez_core::problem::mutex::MutexTally;
-use vez_core::{Ending, Topology};
+use vez_core::{Ending, NodeId, Topology};
 use vez_sim::{Messages, Verdict};
 
 use crate::Run;
@@ -96,21 +97,22 @@ fn election(tally: &ElectionTally, topology: &Topology) -> String {
         Some(leader) => format!("Leader: {}", topology.name(leader)),
         None => "No single leader".to_owned(),
     };
-    // Whom they follow, in the order of the followers; `None` for nobody.
-    let mut views: Vec<(View, Vec<u64>)> = Vec::new();
+    // By whom they follow; then those that follow nobody, then those that are down.
+    let mut views: BTreeMap<(u32, Option<NodeId>), Vec<u64>> = BTreeMap::new();
     for (node, &view) in topology.ids().zip(&tally.views) {
-        let uid = topology.uid(node);
-        match views.iter_mut().find(|(known, _)| *known == view) {
-            Some((_, uids)) => uids.push(uid),
-            None => views.push((view, vec![uid])),
-        }
+        let key = match view {
+            View::Follows(leader) => (0, Some(leader)),
+            View::Unknown => (1, None),
+            View::Down => (2, None),
+        };
+        views.entry(key).or_default().push(topology.uid(node));
     }
     let mut rows = String::new();
     for (view, uids) in views {
         let what = match view {
-            View::Follows(leader) => topology.name(leader),
-            View::Unknown => "nobody".to_owned(),
-            View::Down => "(down)".to_owned(),
+            (_, Some(leader)) => topology.name(leader),
+            (1, None) => "nobody".to_owned(),
+            (_, None) => "(down)".to_owned(),
         };
         writeln!(rows, "<tr><td>{}</td><td>{what}</td></tr>", names(&uids)).expect("to a string");
     }
@@ -137,8 +139,8 @@ fn entries(tally: &MutexTally, topology: &Topology) -> String {
             entry.left.map_or("–".to_owned(), moment),
             entry.fence.map_or("–".to_owned(), |fence| fence.to_string()),
         ];
-        let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
-        writeln!(rows, "<tr>{cells}</tr>").expect("to a string");
+        let cells = cells.map(|cell| escape(&cell)).join("</td><td>");
+        writeln!(rows, "<tr><td>{cells}</td></tr>").expect("to a string");
     }
     let waiting = topology.names(tally.waiting.keys().copied());
     let mut remarks = Vec::new();
@@ -154,13 +156,10 @@ fn entries(tally: &MutexTally, topology: &Topology) -> String {
     }
     let count = tally.entries.len();
     let entries = if count == 1 { "entry" } else { "entries" };
-    let heads: String = ["process", "asked", "entered", "left", "fence"]
-        .iter()
-        .map(|head| format!("<th scope=\"col\">{head}</th>"))
-        .collect();
+    let heads = ["process", "asked", "entered", "left", "fence"].join("</th><th scope=\"col\">");
     format!(
         "<div class=\"card\"><h2>{count} {entries}</h2>\n<div class=\"scroll\"><table><thead><tr>\
-         {heads}</tr></thead><tbody>{rows}</tbody></table></div>\n<p class=\"soft\">{}</p></div>\n",
+         <th scope=\"col\">{heads}</th></tr></thead><tbody>{rows}</tbody></table></div>\n<p class=\"soft\">{}</p></div>\n",
         remarks.join(" ")
     )
 }

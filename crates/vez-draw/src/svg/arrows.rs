@@ -21,6 +21,12 @@ pub(super) struct Arrow {
 }
 
 const SIZE: f64 = 11.0;
+
+/// A way to label an arrow: lines for a text of this length, each with the arrows it bears.
+type Way<Page> = fn(&Page, Arrow, f64) -> Vec<(Line, f64)>;
+
+/// From this distance on, words find room between the lanes.
+const WIDE: f64 = 70.0;
 /// Messages between the same two at the same time are drawn this far apart.
 const TWINS: f64 = 3.0;
 
@@ -50,26 +56,26 @@ impl Page<'_> {
     }
 
     fn arrow(&self, flight: &Flight<'_>) -> Option<Arrow> {
-        let (first, last) = (self.scene.lane(flight.from)?, self.scene.lane(flight.to)?);
-        let (start, lane) = (self.x(first), self.x(last));
-        let from = (start, self.axis.y(flight.sent));
+        let (sender, receiver) = (self.scene.lane(flight.from)?, self.scene.lane(flight.to)?);
+        let (begin, lane) = (self.x(sender), self.x(receiver));
+        let from = (begin, self.axis.y(flight.sent));
         // What does not arrive ends between two lanes, lest it seem to reach the wrong one.
-        let gaps = real(first.abs_diff(last).max(1));
+        let gaps = real(sender.abs_diff(receiver).max(1));
         let half = ((gaps / 2.0).floor() + 0.5) / gaps;
         let (share, bottom) = match flight.fate {
             Fate::Heard(at) | Fate::Lost(at, "receiver-down") => (1.0, self.axis.y(at)),
             Fate::Lost(at, cause) if at == flight.sent => {
-                let wall = if cause == "cut" { self.wall(at, first, last) } else { None };
+                let wall = if cause == "cut" { self.wall(at, sender, receiver) } else { None };
                 (wall.unwrap_or(half), from.1 + self.axis.flight)
             }
             Fate::Lost(at, _) => ((gaps - 0.5) / gaps, self.axis.y(at)),
             Fate::UnderWay => (half, from.1 + self.axis.flight),
         };
         let y = (from.1 + (bottom - from.1) * share).min(self.floor());
-        let x = start + (lane - start) * share;
+        let x = begin + (lane - begin) * share;
         let lost = matches!(flight.fate, Fate::Lost(..));
         // Short of the lane, so that heads and crosses do not sit on its marks.
-        let (width, height) = (x - start, y - from.1);
+        let (width, height) = (x - begin, y - from.1);
         let length = width.hypot(height).max(1.0);
         let short = if share < 1.0 { 0.0 } else { (if lost { 9.0 } else { 4.0 }) / length };
         let to = (x - width * short, y - height * short);
@@ -127,8 +133,7 @@ impl Page<'_> {
         let values = without_names(flight.text);
         let mut texts = vec![flight.text, &values, flight.kind];
         texts.dedup();
-        let ways: [fn(&Self, Arrow, f64) -> Vec<(Line, f64)>; 3] =
-            [Self::between_lanes, Self::across_lanes, Self::level];
+        let ways: [Way<Self>; 3] = [Self::between_lanes, Self::across_lanes, Self::level];
         for way in ways {
             for text in &texts {
                 for (line, arrows_max) in way(self, arrow, text_width(text, SIZE)) {
@@ -183,7 +188,13 @@ impl Page<'_> {
         let sides =
             if x1 < x2 { [(reach, -2.0), (-reach, 9.0)] } else { [(-reach, -2.0), (reach, 9.0)] };
         let (left, right) = (self.left, self.gutter_x);
-        let inside = |x: &f64| left < x - length / 2.0 && x + length / 2.0 < right;
+        let column = |x: f64| ((x - left) / self.lane_gap - 0.5).floor();
+        let inside = |x: &f64| {
+            let (start, end) = (x - length / 2.0, x + length / 2.0);
+            // Narrow lanes must be crossed, or nothing would ever be said.
+            let crosses = WIDE < self.lane_gap && column(start) < column(end);
+            left < start && end < right && !crosses
+        };
         let places = sides.into_iter().map(|(dx, dy)| (x + dx, y + dy));
         let places = places.filter(|(x, _)| inside(x));
         places.map(|(x, y)| (Line::level(x, y, length), ALONE)).collect()

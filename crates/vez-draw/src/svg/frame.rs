@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use vez_core::Time;
 use vez_sim::What;
 
-use super::{MARGIN, Page, px, text_width};
+use super::{MARGIN, Page, fitting, px, text_width};
 use crate::scene::{Fate, Scene, Violation};
 use crate::spells::{Condition, Cut, NetSpell};
-use crate::words::{escape, link, millis, moment, name, shorten, sides, wrap};
+use crate::words::{escape, link, millis, moment, name, sides, wrap};
 
 pub(super) const HEAD_HEIGHT: f64 = 22.0;
 const LEGEND_ROW: f64 = 19.0;
@@ -141,10 +141,7 @@ impl Page<'_> {
 
     pub(super) fn caption(&mut self) {
         let run = self.scene.run;
-        let fit = |text: &str, size: f64| {
-            let chars = (self.width - 2.0 * MARGIN) / (size * 0.6);
-            escape(&shorten(text, chars as usize))
-        };
+        let fit = |text: &str, size: f64| escape(&fitting(text, size, self.width - 2.0 * MARGIN));
         let broken: Vec<String> = run
             .report
             .promises

@@ -51,7 +51,7 @@ impl Page<'_> {
 
     /// Nothing happened for long: the lanes are torn, and the page says for how long.
     fn draw_break(&mut self, from: Time, to: Time) {
-        let y = (self.axis.y(from) + self.axis.y(to)) / 2.0;
+        let y = f64::midpoint(self.axis.y(from), self.axis.y(to));
         let span = about(to.saturating_sub(from));
         self.put(format_args!(
             "<text class=\"soft\" x=\"{}\" y=\"{}\" text-anchor=\"end\">⋮ {}</text>",
@@ -114,12 +114,12 @@ impl Page<'_> {
             Condition::Inside(fence) => {
                 let with = fence.as_ref().map_or(String::new(), |f| format!(" with fence {f}"));
                 self.bar("inside", x, 8.0, (top, bottom), &format!("{who} inside{with}, {when}"));
-                self.clutter.block(x - 8.0, top, x + 8.0, bottom);
             }
         }
     }
 
     fn bar(&mut self, class: &str, x: f64, half: f64, (top, bottom): (f64, f64), title: &str) {
+        self.clutter.block(x - half, top, x + half, bottom);
         self.put(format_args!(
             "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"><title>{}</title></rect>",
             px(x - half),
@@ -145,13 +145,17 @@ impl Page<'_> {
     /// The fence inside the bar, along it if it is long enough, else as a bare number.
     fn fence(&mut self, fence: &str, x: f64, top: f64, bottom: f64) {
         let full = format!("fence {fence}");
-        let middle = f64::midpoint(top, bottom);
-        let near_top = top + text_width(&full, 10.0) / 2.0 + 6.0;
-        let text = if text_width(&full, 10.0) + 12.0 <= bottom - top {
-            let (x, y) = (px(x + 3.5), px(near_top));
+        let length = text_width(&full, 10.0);
+        let end = top + length + 12.0;
+        let torn = self.axis.breaks.partition_point(|&(from, _)| self.axis.y(from) < top);
+        let whole = self.axis.breaks.get(torn).is_none_or(|&(from, to)| {
+            end < f64::midpoint(self.axis.y(from), self.axis.y(to)) - 6.0
+        });
+        let text = if end <= bottom && whole {
+            let (x, y) = (px(x + 3.5), px(top + length / 2.0 + 6.0));
             format!("transform=\"matrix(0 -1 1 0 {x} {y})\">{}", escape(&full))
         } else if 14.0 <= bottom - top && text_width(fence, 10.0) <= 16.0 {
-            format!("x=\"{}\" y=\"{}\">{}", px(x), px(middle + 3.5), escape(fence))
+            format!("x=\"{}\" y=\"{}\">{}", px(x), px(top + 14.0), escape(fence))
         } else {
             return;
         };

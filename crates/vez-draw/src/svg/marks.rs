@@ -183,7 +183,6 @@ fn word(step: &Step<'_>) -> Option<String> {
         What::Crash => "crash".to_owned(),
         What::Restart { forgot: false } => "restart".to_owned(),
         What::Restart { forgot: true } => "restart, forgot".to_owned(),
-        What::Timer { text, .. } => text.clone(),
         What::Request { kind: "Acquire", .. } => "asks".to_owned(),
         What::Request { kind: "Release", .. } => "leaves".to_owned(),
         What::Request { kind: "Withdraw", .. } => "withdraws".to_owned(),
@@ -192,7 +191,7 @@ fn word(step: &Step<'_>) -> Option<String> {
             Some(uid) => format!("suspects {}", name(uid)),
             None => "suspects".to_owned(),
         },
-        What::Request { text, .. } => text.clone(),
+        What::Timer { text, .. } | What::Request { text, .. } => text.clone(),
         _ => return None,
     })
 }

@@ -14,7 +14,7 @@ use vez_sim::What;
 
 use crate::Run;
 use crate::scene::{Flight, Scene};
-use crate::words::{escape, name};
+use crate::words::{escape, name, shorten};
 use arrows::Arrow;
 use axis::Axis;
 use clutter::Clutter;
@@ -180,6 +180,15 @@ fn px(value: f64) -> String {
 
 fn real(count: usize) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// As much of a text as fits.
+fn fitting(text: &str, size: f64, width: f64) -> String {
+    let mut chars = text.chars().count();
+    while 1 < chars && width < real(chars) * size * 0.6 {
+        chars -= 1;
+    }
+    shorten(text, chars)
 }
 
 /// How wide a text is at most, whatever sans-serif font the reader has.

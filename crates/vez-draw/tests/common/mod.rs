@@ -133,7 +133,7 @@ pub(crate) fn ring_of_thirty() -> Made {
 /// A long queue at one coordinator, with at least this many events.
 pub(crate) fn long_run(events: usize) -> Made {
     let mut inputs = Vec::new();
-    for round in 0..events as u64 / 200 {
+    for round in 0..events as u64 / 120 {
         inputs.extend((2..=10).map(|uid| (ms(round * 50), Input::Acquire(one(uid), ms(1)))));
     }
     let made = make::<Coordinator>("long-run", 10, &plan(inputs));
@@ -145,7 +145,7 @@ pub(crate) fn long_run(events: usize) -> Made {
 pub(crate) fn nasty() -> Made {
     let mut made = three_take_turns();
     (made.name, made.title) = ("nasty", NASTY);
-    made.subtitle = NASTY.to_owned();
+    NASTY.clone_into(&mut made.subtitle);
     for event in &mut made.events {
         match &mut event.what {
             What::Send { text, .. } | What::Receive { text, .. } => text.push_str(NASTY),
