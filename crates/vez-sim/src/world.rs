@@ -515,10 +515,13 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
     }
 
     fn finish(mut self, ending: Ending) -> (Report, O) {
+        self.now = self.last;
         let court = &mut Court { topology: self.topology, breaches: &mut self.breaches };
         self.spec.at_rest(ending, court);
         self.note_breaches();
-        self.messages.by_kind = self.by_kind.into_iter().filter(|&(_, n)| 0 < n).collect();
+        for (kind, count) in self.by_kind {
+            self.messages.add(kind, count);
+        }
         let verdict = |&promise: &Promise| {
             let broken = self.broken.iter().find(|(_, breach)| breach.promise == promise);
             let detail = broken.map(|(_, breach)| breach.detail.clone());
