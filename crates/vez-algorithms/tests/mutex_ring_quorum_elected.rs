@@ -100,13 +100,13 @@ fn s11_who_waits_for_a_dead_coordinator_is_served_by_the_next_one() {
 
 #[test]
 fn a_holder_that_survives_its_coordinator_is_let_finish() {
-    let topology = system::<Elected>(5);
+    let topology = system::<Elected>(6);
     let inputs = vec![
         acquire(&topology, 1, 0, 300),
         acquire(&topology, 3, 30, 5),
         acquire(&topology, 2, 60, 5),
-        crash(&topology, 5, 80),
-        crash(&topology, 4, 180),
+        crash(&topology, 6, 80),
+        crash(&topology, 5, 180),
     ];
     let report = run::<Elected>(&topology, inputs);
     assert!(report.claims_kept(), "{:?}", report.promises);
@@ -114,7 +114,7 @@ fn a_holder_that_survives_its_coordinator_is_let_finish() {
     assert_eq!(entered(&topology, &report), [1, 3, 2]);
     let first = entry_of(&topology, &report, 1);
     assert!(first.left.unwrap() < entry_of(&topology, &report, 3).entered);
-    assert_eq!(entry_of(&topology, &report, 3).fence.unwrap().term, term(3, 3, 5));
+    assert_eq!(entry_of(&topology, &report, 3).fence.unwrap().term, term(3, 4, 6));
 }
 
 #[test]
