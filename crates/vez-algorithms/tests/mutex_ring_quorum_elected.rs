@@ -160,6 +160,24 @@ fn a_holder_that_comes_back_before_it_is_missed_has_let_go() {
     assert_eq!(entered(&topology, &report), [1, 2, 1], "nor is the other's old request served");
 }
 
+#[test]
+fn one_who_comes_back_and_enters_is_not_missed_for_the_heartbeats_it_did_not_send() {
+    // The coordinator's clock ticks at 27 ms, 32 ms, 37 ms; that of the first at 25 ms and, since
+    // it then comes back, at 34.9 ms, too early to know the coordinator, and at 39.9 ms.
+    let topology = system::<Elected>(4);
+    let returns = ms(30) - Time::from_micros(100);
+    let inputs = vec![
+        restart(&topology, 4, 7),
+        acquire(&topology, 2, 10, 1),
+        (returns, Input::Restart(NodeId(0), Forget::AsPlanned)),
+        (returns, Input::Acquire(Who::One(NodeId(0)), ms(30))),
+        acquire(&topology, 2, 40, 1),
+    ];
+    let report = run::<Elected>(&topology, inputs);
+    assert!(report.claims_kept(), "{:?}", report.promises);
+    assert_eq!(entered(&topology, &report), [2, 1, 2]);
+}
+
 /// The fourth coordinates, since the fifth is down. As the fifth comes back and takes over, the
 /// first leaves, and the fourth's permission for the second is on its way.
 fn takeover(topology: &Topology) -> Vec<(Time, Input)> {
