@@ -100,13 +100,13 @@ fn s11_who_waits_for_a_dead_coordinator_is_served_by_the_next_one() {
 
 #[test]
 fn a_holder_that_survives_its_coordinator_is_let_finish() {
-    let topology = system::<Elected>(5);
+    let topology = system::<Elected>(6);
     let inputs = vec![
         acquire(&topology, 1, 0, 300),
         acquire(&topology, 3, 30, 5),
         acquire(&topology, 2, 60, 5),
-        crash(&topology, 5, 80),
-        crash(&topology, 4, 180),
+        crash(&topology, 6, 80),
+        crash(&topology, 5, 180),
     ];
     let report = run::<Elected>(&topology, inputs);
     assert!(report.claims_kept(), "{:?}", report.promises);
@@ -114,7 +114,7 @@ fn a_holder_that_survives_its_coordinator_is_let_finish() {
     assert_eq!(entered(&topology, &report), [1, 3, 2]);
     let first = entry_of(&topology, &report, 1);
     assert!(first.left.unwrap() < entry_of(&topology, &report, 3).entered);
-    assert_eq!(entry_of(&topology, &report, 3).fence.unwrap().term, term(3, 3, 5));
+    assert_eq!(entry_of(&topology, &report, 3).fence.unwrap().term, term(3, 4, 6));
 }
 
 #[test]
@@ -158,6 +158,24 @@ fn a_holder_that_comes_back_before_it_is_missed_has_let_go() {
     let report = run::<Elected>(&topology, inputs);
     assert!(report.claims_kept(), "{:?}", report.promises);
     assert_eq!(entered(&topology, &report), [1, 2, 1], "nor is the other's old request served");
+}
+
+#[test]
+fn one_who_comes_back_and_enters_is_not_missed_for_the_heartbeats_it_did_not_send() {
+    // The coordinator's clock ticks at 27 ms, 32 ms, 37 ms; that of the first at 25 ms and, since
+    // it then comes back, at 34.9 ms, too early to know the coordinator, and at 39.9 ms.
+    let topology = system::<Elected>(4);
+    let returns = ms(30) - Time::from_micros(100);
+    let inputs = vec![
+        restart(&topology, 4, 7),
+        acquire(&topology, 2, 10, 1),
+        (returns, Input::Restart(NodeId(0), Forget::AsPlanned)),
+        (returns, Input::Acquire(Who::One(NodeId(0)), ms(30))),
+        acquire(&topology, 2, 40, 1),
+    ];
+    let report = run::<Elected>(&topology, inputs);
+    assert!(report.claims_kept(), "{:?}", report.promises);
+    assert_eq!(entered(&topology, &report), [2, 1, 2]);
 }
 
 /// The fourth coordinates, since the fifth is down. As the fifth comes back and takes over, the

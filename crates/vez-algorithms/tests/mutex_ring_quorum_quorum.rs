@@ -230,6 +230,19 @@ fn by_timestamp_who_was_let_in_long_ago_goes_before_who_was_just_inside() {
 }
 
 #[test]
+fn by_timestamp_age_counts_from_the_last_entry_one_has_heard_of() {
+    let topology = system(1, 3);
+    // One request each so far, the third's long ago. While the second is inside again, both others
+    // ask: the first earlier, but it was inside later.
+    let asked =
+        [(103, 0, 1), (102, 10, 1), (101, 20, 1), (102, 30, 20), (101, 35, 1), (103, 40, 1)];
+    let inputs = asked.map(|(uid, at, hold)| acquire(&topology, uid, at, hold)).to_vec();
+    let by_age = Config { order: Order::Timestamp, ..of(1, 1) };
+    let report = run_with::<Quorum>(&topology, &by_age, inputs);
+    assert_eq!(entered(&topology, &report), [103, 102, 101, 102, 103, 101]);
+}
+
+#[test]
 fn one_who_gives_up_is_out_of_every_queue() {
     let topology = system(3, 3);
     let give_up = |at| (ms(at), Input::Withdraw(topology.find(102).unwrap()));

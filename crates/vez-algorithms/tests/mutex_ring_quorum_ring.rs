@@ -291,6 +291,27 @@ fn who_comes_back_rejoins_and_still_knows_an_old_token() {
 }
 
 #[test]
+fn who_comes_back_has_no_token_even_if_it_had_the_first() {
+    let topology = system::<TokenRing>(4);
+    let inputs =
+        vec![acquire(&topology, 3, 0, 50), restart(&topology, 1, 20), acquire(&topology, 1, 20, 5)];
+    let report = run::<TokenRing>(&topology, inputs);
+    assert!(report.all_kept(), "{:?}", report.promises);
+    assert_eq!(mutex(&report).entries[1].entered, ms(54));
+}
+
+#[test]
+fn a_stale_token_is_dropped_but_acknowledged_or_its_bearer_would_step_over_us() {
+    let topology = system::<TokenRing>(4);
+    let network = Network { duplicate: 1.0, ..Network::default() };
+    let plan = Plan { network, until: Some(ms(100)), ..Plan::default() };
+    let config = Config { hop_within: Some(ms(3)), ..Config::default() };
+    let report = simulate::<TokenRing>(&topology, &config, &plan);
+    let [tokens, acks] = ["Token", "Ack"].map(|kind| report.messages.of(kind));
+    assert_eq!((tokens, acks), (101, 200), "every copy of all but the last, which is on its way");
+}
+
+#[test]
 fn a_repeated_token_is_dropped() {
     let topology = system::<TokenRing>(4);
     let network = Network { duplicate: 1.0, ..Network::default() };

@@ -1,8 +1,8 @@
 //! The adaptive detector: every false suspicion makes it more patient with that peer. Chandra and
 //! Toueg, *Unreliable Failure Detectors for Reliable Distributed Systems*, JACM 43(2), 1996.
 //!
-//! Where delays have a bound that nobody knows, it is wrong only finitely often: each mistake brings
-//! its patience nearer to the bound. That is what ◊P, eventually perfect, means.
+//! Where delays have a bound that nobody knows, it is wrong only finitely often: each mistake
+//! brings its patience nearer to the bound. That is what ◊P, eventually perfect, means.
 
 use serde::Serialize;
 

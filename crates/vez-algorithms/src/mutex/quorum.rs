@@ -4,8 +4,8 @@
 //! Ask all n coordinators, enter with the permission of m, tell all n when you are out. 3n messages
 //! an entry if nobody else asks. Each coordinator serves by arrival, or by age.
 //!
-//! Why it is safe: m is more than half, so two sets of m share a coordinator, which permits one at a
-//! time; unless it restarts and forgets. Why it may block: the permissions can be split so that
+//! Why it is safe: m is more than half, so two sets of m share a coordinator, which permits one at
+//! a time; unless it restarts and forgets. Why it may block: the permissions can be split so that
 //! nobody has m. Then give up and try again after a random time, or have the younger yield.
 
 mod config;

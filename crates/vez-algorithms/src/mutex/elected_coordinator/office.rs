@@ -85,6 +85,8 @@ impl<E: Protocol<Problem = Election>> ElectedCoordinator<E> {
             }
             Message::State { term, request, state } => {
                 if term == self.term {
+                    // Back from a crash it sends no heartbeats before it has been asked.
+                    self.watch.on_heartbeat(from);
                     self.clock = self.clock.max(request);
                     office.note(Claim { node: from, request }, state);
                     office.unanswered.remove(&from);
