@@ -3,17 +3,14 @@
 //!
 //! Ask every higher process whether it lives. If none does, halt everyone lower in a new term, wait
 //! until each has agreed or is taken for dead, and only then announce; refuse older terms. After a
-//! crash 3n − 5 to (n − 1)² + 3(n − 2) messages. Of any n terms in a row one belongs to each
-//! process, so no term has two leaders; where timeouts never lie, who led has stopped before.
+//! crash 3n − 5 to (n − 1)² + 3(n − 2) messages. Of any n terms in a row each process has one, so no
+//! term has two leaders; where timeouts never lie, who led has stopped before.
 
 mod config;
 mod order;
 
-use std::cmp::Ordering;
-use std::mem;
-
 pub use config::Config;
-use order::{own_term, rivals};
+use order::{lower, own_term, tell};
 use serde::{Deserialize, Serialize};
 use vez_core::problem::{ElectionNotice, ElectionRequest};
 use vez_core::{
@@ -28,8 +25,8 @@ pub struct BullyStrict {
     term: Term,
 }
 
-/// A candidate has asked the higher ones, in this term. Who waits is owed a leader by a higher
-/// one that answered or halted it. Who halts waits for the lower ones that have not agreed.
+/// A candidate has asked the higher ones, in this term. Who waits is owed a leader by one that
+/// answered or halted it. Who halts waits for the lower ones that have not agreed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 enum State {
     Normal,
@@ -39,7 +36,7 @@ enum State {
     Leader,
 }
 
-/// An `Ok` carries the term of the question it answers; a `Refuse` the newer term it refuses for.
+/// An `Ok` carries the term of its question; a `Refuse` the newer term it refuses for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
     Election { term: Term },
@@ -102,7 +99,7 @@ impl Protocol for BullyStrict {
                     _ => (),
                 }
             }
-            Message::Ok { term } if self.state == (State::Candidate { asked: term }) => {
+            Message::Ok { term: asked } if self.state == State::Candidate { asked } => {
                 self.wait(ctx);
             }
             Message::Halt { term } if term < self.term => {
@@ -110,9 +107,8 @@ impl Protocol for BullyStrict {
             }
             Message::Halt { term } => {
                 self.term = term;
-                if self.leader.take().is_some() {
-                    ctx.notify(ElectionNotice::NoLeader { term });
-                }
+                self.leader = None;
+                ctx.notify(ElectionNotice::NoLeader { term });
                 self.wait(ctx);
                 ctx.send(from, Message::Ack { term });
             }
@@ -136,7 +132,7 @@ impl Protocol for BullyStrict {
     }
 
     fn on_timer(&mut self, timer: Timer, ctx: &mut Ctx<'_, Self>) {
-        match (timer, mem::replace(&mut self.state, State::Normal)) {
+        match (timer, std::mem::replace(&mut self.state, State::Normal)) {
             (Timer::Answer, State::Halting { missing }) => self.declare(&missing, ctx),
             (Timer::Answer, _) => self.halt(ctx),
             (Timer::Victory, _) => self.elect(ctx),
@@ -158,11 +154,11 @@ impl BullyStrict {
             return;
         }
         self.term = own_term(self.term + 1, ctx);
-        let higher = rivals(Ordering::Greater, ctx);
+        let higher = order::higher(ctx);
         if higher.is_empty() {
             return self.halt(ctx);
         }
-        higher.iter().for_each(|&peer| ctx.send(peer, Message::Election { term: self.term }));
+        tell(&higher, &Message::Election { term: self.term }, ctx);
         self.state = State::Candidate { asked: self.term };
         ctx.arm(Timer::Answer, ctx.config().answer_within);
     }
@@ -170,21 +166,19 @@ impl BullyStrict {
     /// Nobody higher lives: has everyone lower agree before anything is announced.
     fn halt(&mut self, ctx: &mut Ctx<'_, Self>) {
         self.term = own_term(self.term, ctx);
-        let missing = rivals(Ordering::Less, ctx);
+        let missing = lower(ctx);
         if missing.is_empty() {
             return self.declare(&missing, ctx);
         }
-        missing.iter().for_each(|&peer| ctx.send(peer, Message::Halt { term: self.term }));
+        tell(&missing, &Message::Halt { term: self.term }, ctx);
         self.state = State::Halting { missing };
         ctx.arm(Timer::Answer, ctx.config().answer_within);
     }
 
-    /// Tells those that agreed; who did not is down, and will ask when it comes back.
+    /// Tells those that agreed; who did not is down, and will ask when it is back.
     fn declare(&mut self, missing: &NodeSet, ctx: &mut Ctx<'_, Self>) {
         self.follow(State::Leader, ctx.me(), ctx);
-        for &peer in rivals(Ordering::Less, ctx).difference(missing) {
-            ctx.send(peer, Message::Coord { term: self.term });
-        }
+        tell(&(&lower(ctx) - missing), &Message::Coord { term: self.term }, ctx);
     }
 
     fn wins(&self) -> bool {

@@ -91,7 +91,7 @@ impl<E: Protocol<Problem = Election>> Protocol for Monitored<E> {
         match timer {
             Timer::Tick => self.tick(ctx),
             Timer::Election(timer) => {
-                self.elect(ctx, |election, ctx| election.on_timer(timer, ctx))
+                self.elect(ctx, |election, ctx| election.on_timer(timer, ctx));
             }
         }
     }

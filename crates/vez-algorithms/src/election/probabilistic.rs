@@ -1,14 +1,15 @@
 //! Probabilistic election for large groups: Gupta, van Renesse and Birman, *A Probabilistically
 //! Correct Leader Election Protocol for Large Groups*, DISC 2000, in our own words and numbers.
 //!
-//! The initiator names a round; everyone draws its lot, a hash of itself and the round, and only
-//! the few with low ones go on. They tell each other of the lowest they know, check that it lives,
-//! and the one that knows of none lower than itself announces itself. Some k² messages besides the
+//! The initiator names a round; everyone draws its lot, a hash of itself and the round, and only the
+//! few low ones go on. They tell each other of the lowest they know, check that it lives, and the
+//! one that knows none lower announces itself. Some k² messages besides the
 //! two announcements, whatever the size of the group. With probability (1 − k/n)ⁿ < e⁻ᵏ nobody passes,
 //! and the round is drawn again under another name. Nothing is certain, and nothing is promised.
 
 mod config;
 mod draw;
+mod relay;
 
 pub use config::Config;
 pub use draw::{Tag, lot, passes};
@@ -79,14 +80,10 @@ impl Protocol for Probabilistic {
     }
 
     fn on_request(&mut self, request: ElectionRequest, ctx: &mut Ctx<'_, Self>) {
-        let leader = self.leader.map(|(_, leader)| leader);
-        match request {
-            ElectionRequest::Suspect(node) if leader.is_some() && leader != Some(node) => (),
-            _ if 0 < self.rounds_left => (),
-            _ => {
-                self.rounds_left = ctx.config().rounds;
-                self.draw(ctx);
-            }
+        let other = |(_, leader)| matches!(request, ElectionRequest::Suspect(of) if of != leader);
+        if self.rounds_left == 0 && !self.leader.is_some_and(other) {
+            self.rounds_left = ctx.config().rounds;
+            self.draw(ctx);
         }
     }
 
@@ -164,50 +161,21 @@ impl Probabilistic {
             ctx.arm(Timer::Round, ctx.config().round_within); // Gives another's round its time.
         }
         let (topology, config, me) = (ctx.topology(), ctx.config(), ctx.me());
-        let low =
-            |&node: &NodeId| passes(lot(topology.uid(node), tag), config.k, config.size(topology));
-        let known = ctx.peers().filter(low).filter(|&peer| config.sees(me, peer, topology));
-        let passed = Passed { known: known.collect(), relays_left: config.relays };
-        self.passed = Some(passed).filter(|_| low(&me));
-        if self.passed.is_some() {
+        let size = config.size(topology);
+        let low = |&node: &NodeId| passes(lot(topology.uid(node), tag), config.k, size);
+        self.passed = None;
+        if low(&me) {
+            let known = ctx.peers().filter(low).filter(|&peer| config.sees(me, peer, topology));
+            self.passed = Some(Passed { known: known.collect(), relays_left: config.relays });
             self.relay(ctx);
             ctx.arm(Timer::Relay, config.relay_within);
         }
     }
 
-    fn relay(&self, ctx: &mut Ctx<'_, Self>) {
-        let (tag, best) = (self.tag, self.best(ctx));
-        for &peer in self.passed.iter().flat_map(|passed| &passed.known) {
-            ctx.send(peer, Message::Relay { tag, best });
-        }
-    }
-
-    /// Hears of others that passed. A better best is told on, a few times.
-    fn learn(&mut self, others: [NodeId; 2], ctx: &mut Ctx<'_, Self>) {
-        let (me, before) = (ctx.me(), self.best(ctx));
-        let Some(passed) = &mut self.passed else { return };
-        passed.known.extend(others.into_iter().filter(|&other| other != me));
-        let left = passed.relays_left;
-        if self.best(ctx) != before && 0 < left {
-            self.passed.as_mut().expect("it passed").relays_left = left - 1;
-            self.relay(ctx);
-        }
-    }
-
-    /// The lowest lot it knows of, its own included.
-    fn best(&self, ctx: &Ctx<'_, Self>) -> NodeId {
-        let known = self.passed.iter().flat_map(|passed| &passed.known).copied();
-        known.chain([ctx.me()]).min_by_key(|&node| self.lot(node, ctx)).expect("at least itself")
-    }
-
-    fn lot(&self, node: NodeId, ctx: &Ctx<'_, Self>) -> u64 {
-        lot(ctx.topology().uid(node), self.tag)
-    }
-
     /// Leads if it knows of nobody better; if it does, that one had better be alive.
     fn check(&mut self, ctx: &mut Ctx<'_, Self>) {
         let (tag, best) = (self.tag, self.best(ctx));
-        if self.leader.is_some_and(|(of, leader)| of == tag && leader == best) {
+        if self.leader == Some((tag, best)) {
             return; // It has spoken.
         }
         if best == ctx.me() {
@@ -219,9 +187,8 @@ impl Probabilistic {
     }
 
     fn follow_if_lower(&mut self, leader: NodeId, ctx: &mut Ctx<'_, Self>) {
-        let rival = |&(tag, _): &(Tag, NodeId)| tag == self.tag;
-        let known = self.leader.filter(rival).map(|(_, known)| self.lot(known, ctx));
-        if known.is_some_and(|known| known <= self.lot(leader, ctx)) {
+        let lower = |(tag, known)| tag == self.tag && self.lot(known, ctx) <= self.lot(leader, ctx);
+        if self.leader.is_some_and(lower) {
             return;
         }
         self.leader = Some((self.tag, leader));

@@ -180,7 +180,9 @@ impl Stable {
         let (config, votes) = (ctx.config().votes(), &mut self.votes);
         let step = |ctx: &mut Ctx<'_, _>| step(votes, ctx);
         let ((), notices) = ctx.embed(&config, Message::Votes, Timer::Votes, step);
-        notices.into_iter().for_each(|notice| ctx.notify(notice));
+        for notice in notices {
+            ctx.notify(notice);
+        }
     }
 
     fn seniority(&self, ctx: &Ctx<'_, Self>) -> (u64, Reverse<u64>) {

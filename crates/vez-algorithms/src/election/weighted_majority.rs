@@ -1,9 +1,8 @@
 //! Election by weighted majority in terms, after Ongaro and Ousterhout, *In Search of an
 //! Understandable Consensus Algorithm*, USENIX ATC 2014, §5.2, without a log.
 //!
-//! A process gives one vote a term, and remembers it across crashes; who gathers more than half of
-//! all weight leads the term. Two such halves overlap: a term has one leader, whatever is lost, cut
-//! or crashes. That there will be one takes timeouts that mostly tell the truth.
+//! One vote a term, remembered across crashes; more than half of all weight leads the term. Two such
+//! halves overlap: one leader a term, whatever is lost, cut or crashes.
 
 mod ballot;
 mod config;
@@ -66,8 +65,8 @@ impl Protocol for WeightedMajority {
 
     fn start(saved: Option<Ballot>, ctx: &mut Ctx<'_, Self>) -> Self {
         arm_election(ctx);
-        let (ballot, backers) = (saved.unwrap_or_default(), NodeSet::new());
-        Self { ballot, role: Role::Follower, backers, leader: None }
+        let ballot = saved.unwrap_or_default();
+        Self { ballot, role: Role::Follower, backers: NodeSet::new(), leader: None }
     }
 
     fn on_request(&mut self, request: ElectionRequest, ctx: &mut Ctx<'_, Self>) {
@@ -80,9 +79,9 @@ impl Protocol for WeightedMajority {
 
     fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_, Self>) {
         let term = message.term();
-        // Of a term that may never be: nobody adopts it.
-        let asks = matches!(message, Message::PreVoteReq { .. } | Message::PreVote { .. });
-        if !asks && term > self.ballot.term {
+        // A term only asked about may never be: nobody adopts it.
+        let asked = matches!(message, Message::PreVoteReq { .. } | Message::PreVote { .. });
+        if !asked && term > self.ballot.term {
             self.ballot = Ballot { term, voted_for: None };
             self.follow(None, ctx);
         }
@@ -186,12 +185,10 @@ impl WeightedMajority {
         if self.leader == leader {
             return;
         }
-        self.leader = leader;
         let term = self.ballot.term;
-        ctx.notify(match leader {
-            Some(id) => ElectionNotice::Leader { id, term },
-            None => ElectionNotice::NoLeader { term },
-        });
+        let notice = |id| ElectionNotice::Leader { id, term };
+        ctx.notify(leader.map_or(ElectionNotice::NoLeader { term }, notice));
+        self.leader = leader;
     }
 }
 

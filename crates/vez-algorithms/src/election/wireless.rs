@@ -2,11 +2,9 @@
 //! Election Algorithm for Mobile Ad Hoc Networks*, ICNP 2004, in our own words and numbers.
 //!
 //! An election grows a tree from its initiator; each process reports the best below it to its
-//! parent, and the root announces the best of all. Of elections that meet, the one with the larger
-//! index swallows the other. ELECTION and ACK 2E − (n − 1) each, LEADER n − 1 down the tree.
-//!
-//! Where processes move (see [`mobile`]), they probe whom they wait for, and go on without who has
-//! gone; the leader's heartbeats tell who it is, and the best leader in earshot wins.
+//! parent, and the root announces the best of all. Of elections that meet the larger index swallows
+//! the other. ELECTION and ACK 2E − (n − 1) each, LEADER n − 1. Where processes move (`mobile`) they
+//! probe whom they wait for, and the best leader whose heartbeats they hear wins.
 
 mod config;
 mod mobile;
@@ -16,14 +14,13 @@ use std::collections::BTreeMap;
 
 pub use config::{Announce, Config};
 use serde::{Deserialize, Serialize};
-use vez_core::problem::{ElectionNotice, ElectionRequest};
+use tree::Part;
+pub use tree::{Champion, Index, Used};
+use vez_core::problem::ElectionRequest;
 use vez_core::{
     Channel, Crashes, Ctx, Election, Layout, Meta, NodeId, NodeSet, Promise, Protocol, Timing,
     Topology,
 };
-
-use tree::Part;
-pub use tree::{Champion, Index, Used};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Wireless {
@@ -150,7 +147,7 @@ impl Wireless {
         let best = Champion::of(ctx.me(), ctx.topology());
         let children = NodeSet::new();
         self.part = Some(Part { parent, children, best, reported: false, waiting });
-        self.watch(ctx);
+        Self::watch(ctx);
         self.report_if_complete(ctx);
     }
 
@@ -199,11 +196,5 @@ impl Wireless {
             }
         }
         self.follow(index, best, ctx);
-    }
-
-    fn follow(&mut self, index: Index, best: Champion, ctx: &mut Ctx<'_, Self>) {
-        self.leader = Some((index, best));
-        ctx.notify(ElectionNotice::Leader { id: best.node, term: 0 });
-        self.await_leader(ctx);
     }
 }

@@ -16,7 +16,8 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let weighted_majority::Config { heartbeat_every, election_after, .. } = Default::default();
+        let votes = weighted_majority::Config::default();
+        let (heartbeat_every, election_after) = (votes.heartbeat_every, votes.election_after);
         let (tick, canvass_within) = (Time::from_millis(10), Time::from_millis(2));
         Self { tick, canvass_within, heartbeat_every, election_after }
     }
@@ -26,7 +27,11 @@ impl Config {
     /// Asking around makes a pre-vote needless.
     pub(super) fn votes(&self) -> weighted_majority::Config {
         let &Self { heartbeat_every, election_after, .. } = self;
-        weighted_majority::Config { heartbeat_every, election_after, ..Default::default() }
+        weighted_majority::Config {
+            heartbeat_every,
+            election_after,
+            ..weighted_majority::Config::default()
+        }
     }
 
     pub(super) fn validate(&self, topology: &Topology) -> Result<(), String> {

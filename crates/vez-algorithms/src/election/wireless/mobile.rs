@@ -1,18 +1,25 @@
-//! What a wireless election needs where processes move and messages are lost. Nothing here happens
-//! unless `heartbeat_every` is set.
+//! Whom a process follows, and what that takes where processes move and messages are lost: but for
+//! the notice to its user, nothing here happens unless `heartbeat_every` is set.
 
+use vez_core::problem::ElectionNotice;
 use vez_core::{Ctx, NodeId};
 
 use super::{Champion, Index, Message, Timer, Wireless};
 
 impl Wireless {
     /// Watches over an election: who is awaited is asked, again and again, whether it is there.
-    pub(super) fn watch(&mut self, ctx: &mut Ctx<'_, Self>) {
+    pub(super) fn watch(ctx: &mut Ctx<'_, Self>) {
         if ctx.config().is_mobile() {
             ctx.disarm(Timer::Heartbeat);
             ctx.disarm(Timer::Lost);
             ctx.arm(Timer::Probe, ctx.config().probe_every);
         }
+    }
+
+    pub(super) fn follow(&mut self, index: Index, best: Champion, ctx: &mut Ctx<'_, Self>) {
+        self.leader = Some((index, best));
+        ctx.notify(ElectionNotice::Leader { id: best.node, term: 0 });
+        self.await_leader(ctx);
     }
 
     /// After an election: leads, or waits for the leader's heartbeats.
@@ -29,7 +36,7 @@ impl Wireless {
             }
             // Whoever chose it had lost sight of us.
             Some((_, leader)) if leader < Champion::of(ctx.me(), ctx.topology()) => {
-                self.initiate(ctx)
+                self.initiate(ctx);
             }
             _ => {
                 ctx.disarm(Timer::Heartbeat);
