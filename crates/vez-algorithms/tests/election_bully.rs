@@ -254,6 +254,10 @@ fn an_old_term_is_refused_and_the_newest_outlives_a_crash() {
     let report = run::<BullyStrict>(&topology, inputs.clone());
     assert_eq!(leader(&topology, &report), Some(4));
     assert_eq!(costs(&report, ["Refuse"]), [3]);
+    // Nor does it start over when everyone has been down.
+    inputs.extend((1..=4).map(|uid| crash(&topology, uid, 800)));
+    inputs.extend((1..=4).map(|uid| restart(&topology, uid, 900)));
+    let report = run::<BullyStrict>(&topology, inputs);
     let terms: Vec<u64> = election(&report).declarations.iter().map(|d| d.term).collect();
     assert!(terms.is_sorted_by(|a, b| a < b), "{terms:?}");
     assert!(report.claims_kept());

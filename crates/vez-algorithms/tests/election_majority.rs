@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{crash, election, leader, ms, run, run_with, start, system};
+use common::{crash, election, leader, ms, restart, run, run_with, start, system};
 use vez_algorithms::election::WeightedMajority;
 use vez_algorithms::election::weighted_majority::Config;
 use vez_core::problem::election::View;
@@ -95,6 +95,27 @@ fn forgotten_votes_give_a_term_two_leaders() {
     let broken = run(true);
     let detail = broken.verdict(Promise::Uniqueness).unwrap().detail.clone().unwrap();
     assert_eq!(detail, "P3 leads term 1, which P1 was elected to lead");
+}
+
+#[test]
+fn a_vote_outlives_a_crash() {
+    // P1 and P2 do not hear each other. P3 votes for P1, goes down and up, and is asked by P2 for
+    // its vote of the same term.
+    let three = system::<WeightedMajority>(3);
+    let inputs = vec![
+        (ms(0), Input::Cut(NodeId(0), NodeId(1), Directions::Both)),
+        start(&three, 1, 0),
+        restart(&three, 3, 3),
+        start(&three, 2, 5),
+    ];
+    let run = |amnesia| {
+        let plan = Plan { inputs: inputs.clone(), amnesia, until: Some(ms(20)), ..Plan::default() };
+        simulate::<WeightedMajority>(&three, &Config::default(), &plan)
+    };
+    let remembers = run(false);
+    assert_eq!(election(&remembers).declarations.len(), 1);
+    assert!(kept(&remembers, Promise::Uniqueness));
+    assert!(!kept(&run(true), Promise::Uniqueness));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use vez_algorithms::election::stable::Config;
 use vez_algorithms::election::{Bully, BullyStrict, Monitored, Stable, WeightedMajority, bully};
 use vez_core::problem::election::{Failure, View};
 use vez_core::{Chance, NodeId, Promise, Protocol, Seeded, Time, Topology};
-use vez_sim::{Delay, Forget, Input, Network, Plan, Report, simulate};
+use vez_sim::{Delay, Directions, Forget, Input, Network, Plan, Report, simulate};
 
 fn kept(report: &Report, promise: Promise) -> bool {
     report.verdict(promise).unwrap().kept
@@ -100,6 +100,17 @@ fn one_that_was_cut_off_deposes_nobody() {
     let sides = vec![vec![NodeId(0)], (1..5).map(NodeId).collect()];
     let inputs =
         vec![start(&five, 1, 0), (ms(500), Input::Partition(sides)), (ms(2_000), Input::HealAll)];
+    let report = run_until::<Stable>(&five, &Config::default(), inputs, 3_000);
+    assert_eq!(election(&report).declarations.len(), 1);
+    assert!(report.all_kept(), "{:?}", report.promises);
+}
+
+#[test]
+fn the_longest_up_does_not_depose_a_leader_that_it_alone_cannot_hear() {
+    let five = system::<Stable>(5);
+    // Of all but the leader P4 has been up longest.
+    let cut = Input::Cut(NodeId(3), NodeId(4), Directions::Both);
+    let inputs = vec![start(&five, 1, 0), (ms(500), cut), (ms(2_000), Input::HealAll)];
     let report = run_until::<Stable>(&five, &Config::default(), inputs, 3_000);
     assert_eq!(election(&report).declarations.len(), 1);
     assert!(report.all_kept(), "{:?}", report.promises);
