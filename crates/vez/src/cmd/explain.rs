@@ -36,12 +36,17 @@ impl Explain {
         let language = self.lang.unwrap_or_else(Language::of_environment);
         let text = match self.format {
             Format::Text => page(&entry, language, &Plain),
-            Format::Markdown => page(&entry, language, &Markdown),
+            Format::Markdown => markdown(&entry, language),
             Format::Json => serde_json::to_string_pretty(&entry.rules())?,
         };
         output::write(None, &text)?;
         Ok(Outcome::Kept)
     }
+}
+
+/// The page of an algorithm in the docs.
+pub fn markdown(entry: &Entry, language: Language) -> String {
+    page(entry, language, &Markdown)
 }
 
 /// How a page is set.

@@ -1,7 +1,7 @@
 //! The commands, one file each.
 
 mod algorithms;
-mod explain;
+pub mod explain;
 mod output;
 mod run;
 mod summary;

@@ -1,0 +1,139 @@
+//! The docs pages of the algorithms, made by the tool itself: explanation, stories and pictures.
+//! `UPDATE=1 cargo test -p vez --test docs` rewrites them; read the diff before you commit it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use vez::cmd::explain::markdown;
+use vez::registry::{self, Entry};
+use vez::rules::Language;
+use vez::scenario::{Scenario, read, resolve};
+
+/// Pictures of longer stories would be walls.
+const MESSAGES_MAX: u64 = 120;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn the_docs_are_what_the_tool_says_today() {
+    let pages = pages();
+    let update = std::env::var_os("UPDATE").is_some();
+    let mut stale = Vec::new();
+    for (path, text) in &pages {
+        let file = root().join("docs").join(path);
+        if update {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, text).unwrap();
+        } else if fs::read_to_string(&file).unwrap_or_default() != *text {
+            stale.push(path.clone());
+        }
+    }
+    assert!(stale.is_empty(), "UPDATE=1 cargo test -p vez --test docs rewrites: {stale:#?}");
+}
+
+#[test]
+fn no_page_is_left_of_what_is_gone() {
+    let pages = pages();
+    for folder in ["algorithms", "pt", "pictures"] {
+        for entry in fs::read_dir(root().join("docs").join(folder)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let path = format!("{folder}/{name}");
+            assert!(pages.contains_key(&path), "{path} belongs to nothing");
+        }
+    }
+}
+
+/// Every page and picture, by its path under `docs/`.
+fn pages() -> BTreeMap<String, String> {
+    let stories = stories();
+    let mut pages = BTreeMap::new();
+    let mut drawn = Vec::new();
+    for (name, story) in &stories {
+        if let Some(svg) = picture(story) {
+            pages.insert(format!("pictures/{name}.svg"), svg);
+            drawn.push(name.as_str());
+        }
+    }
+    for entry in registry::all() {
+        let of_entry: Vec<_> =
+            stories.iter().filter(|(_, story)| story.algorithm.value == entry.meta.name).collect();
+        for (language, folder) in [(Language::En, "algorithms"), (Language::Pt, "pt")] {
+            let page = page(entry, language, &of_entry, &drawn);
+            pages.insert(format!("{folder}/{}.md", entry.meta.name), page);
+        }
+    }
+    pages.insert("README.md".to_owned(), index());
+    pages
+}
+
+fn stories() -> Vec<(String, Scenario)> {
+    let mut stories = Vec::new();
+    for entry in fs::read_dir(root().join("scenarios")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        stories.push((name, read(&fs::read_to_string(&path).unwrap()).unwrap()));
+    }
+    stories.sort_by(|a, b| a.0.cmp(&b.0));
+    stories
+}
+
+fn picture(story: &Scenario) -> Option<String> {
+    let resolved = resolve(story).unwrap();
+    let run = (resolved.entry.watch)(&resolved.topology, &resolved.config, &resolved.plan, 5_000);
+    let (report, trace) = run;
+    if report.messages.total > MESSAGES_MAX {
+        return None;
+    }
+    let title = &story.about.title.en;
+    let subtitle = format!("{}: {}", story.about.name, resolved.entry.rules().title.en);
+    let (topology, events) = (&resolved.topology, &trace.events[..]);
+    let run = vez_draw::Run { title, subtitle: &subtitle, topology, report: &report, events };
+    Some(vez_draw::svg(&run))
+}
+
+fn page(
+    entry: &Entry,
+    language: Language,
+    stories: &[&(String, Scenario)],
+    drawn: &[&str],
+) -> String {
+    let mut page = markdown(entry, language);
+    if stories.is_empty() {
+        return page;
+    }
+    writeln!(page, "\n## {}", language.pick("Stories", "Histórias")).unwrap();
+    for (name, story) in stories {
+        let (title, look) = (&story.about.title, &story.about.look);
+        let (title, look) = (title.in_language(language), look.in_language(language));
+        writeln!(page, "\n### {}: {title}\n\n{look}\n", story.about.name).unwrap();
+        writeln!(page, "```sh\nvez run scenarios/{name}.toml\n```").unwrap();
+        if drawn.contains(&name.as_str()) {
+            writeln!(page, "\n![{title}](../pictures/{name}.svg)").unwrap();
+        }
+    }
+    page
+}
+
+fn index() -> String {
+    let mut page = String::from(
+        "# vez, in depth\n\n- [Scenario files and results](scenarios.md)\n\
+         - [How fast the simulator is](benchmarks.md)\n\n\
+         The pages below are made by the tool: `vez explain NAME --format markdown`, with its \
+         stories.\n",
+    );
+    for (problem, heading) in [("mutex", "Who may enter now"), ("election", "Who leads now")] {
+        writeln!(page, "\n## {heading}\n\n| algorithm | | em português |\n|---|---|---|").unwrap();
+        for entry in registry::all().iter().filter(|entry| entry.problem == problem) {
+            let (name, rules) = (entry.meta.name, entry.rules());
+            let (title, pt) = (rules.title.en.trim(), rules.title.pt.trim());
+            let line = rules.line.en.trim();
+            writeln!(page, "| [{title}](algorithms/{name}.md) | {line} | [{pt}](pt/{name}.md) |")
+                .unwrap();
+        }
+    }
+    page
+}
