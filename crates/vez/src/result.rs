@@ -54,6 +54,19 @@ struct ElectionResult<'a> {
     views: Views<'a>,
     declarations: Vec<DeclarationResult>,
     changes: usize,
+    /// Crashes, and how long it took to notice and to replace who led.
+    failures: Vec<FailureResult>,
+    suspicions: u64,
+    false_suspicions: u64,
+}
+
+#[derive(Serialize)]
+struct FailureResult {
+    node: u64,
+    at_ms: f64,
+    led: bool,
+    detected_after_ms: Option<f64>,
+    replaced_after_ms: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -61,6 +74,9 @@ struct DeclarationResult {
     node: u64,
     at_ms: f64,
     term: u64,
+    /// When it stopped considering itself leader, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until_ms: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -154,12 +170,26 @@ fn election<'a>(tally: &'a ElectionTally, topology: &'a Topology) -> ElectionRes
         node: topology.uid(declared.node),
         at_ms: declared.at.as_millis_f64(),
         term: declared.term,
+        until_ms: declared.until.map(Time::as_millis_f64),
+    };
+    let failure = |failure: &vez_core::problem::election::Failure| {
+        let after = |moment: Option<Time>| moment.map(|at| (at - failure.at).as_millis_f64());
+        FailureResult {
+            node: topology.uid(failure.node),
+            at_ms: failure.at.as_millis_f64(),
+            led: failure.led,
+            detected_after_ms: after(failure.detected),
+            replaced_after_ms: after(failure.replaced),
+        }
     };
     ElectionResult {
         leader: tally.leader().map(|node| topology.uid(node)),
         views: Views(tally, topology),
         declarations: tally.declarations.iter().map(declaration).collect(),
         changes: tally.changes(),
+        failures: tally.failures.iter().map(failure).collect(),
+        suspicions: tally.suspicions,
+        false_suspicions: tally.suspicions_false,
     }
 }
 

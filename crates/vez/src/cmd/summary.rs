@@ -1,7 +1,9 @@
 //! The result of a run, for people.
 
 use vez_core::problem::Account;
-use vez_core::{Shape, Topology};
+use vez_core::problem::election::ElectionTally;
+use vez_core::problem::mutex::MutexTally;
+use vez_core::{Shape, Time, Topology};
 use vez_sim::{Report, Verdict};
 
 use crate::scenario::{Resolved, outcome_word};
@@ -78,54 +80,72 @@ fn promise_line(verdict: &Verdict) -> String {
     line + "\n"
 }
 
+/// Lists in a summary go no further than this.
+const SHOWN: usize = 12;
+
 fn account(report: &Report, topology: &Topology) -> String {
-    const SHOWN: usize = 12;
     match &report.account {
-        Account::Election(tally) => {
-            let leader =
-                tally.leader().map_or("nobody all agree on".to_owned(), |node| topology.name(node));
-            let declared = tally.declarations.iter().take(SHOWN).map(|declaration| {
-                format!(
-                    "{} at {} ms",
-                    topology.name(declaration.node),
-                    declaration.at.as_millis_f64()
-                )
-            });
-            let declared: Vec<String> = declared.collect();
-            let more = if tally.declarations.len() > SHOWN { ", …" } else { "" };
-            match declared.is_empty() {
-                true => format!("  leader    {leader}\n"),
-                false => {
-                    format!("  leader    {leader} (declared: {}{more})\n", declared.join(", "))
-                }
-            }
-        }
-        Account::Mutex(tally) => {
-            let entries = tally.entries.iter().take(SHOWN).map(|entry| {
-                let left =
-                    entry.left.map_or("…".to_owned(), |left| left.as_millis_f64().to_string());
-                format!("{} {}–{left}", topology.name(entry.node), entry.entered.as_millis_f64())
-            });
-            let entries: Vec<String> = entries.collect();
-            let more = if tally.entries.len() > SHOWN { ", …" } else { "" };
-            let total = tally.entries.len();
-            let times = if total == 0 {
-                String::new()
-            } else {
-                format!(": {}{more} ms", entries.join(", "))
-            };
-            let mut out = format!("  inside    {total}{times}\n");
-            if !tally.waiting.is_empty() {
-                let waiting = topology.names(tally.waiting.keys().copied().take(SHOWN));
-                out += &format!("  waiting   {waiting}\n");
-            }
-            if tally.refused_by_fence > 0 {
-                let refused = tally.refused_by_fence;
-                out += &format!(
-                    "  fences    a resource that checks them would have refused {refused}\n"
-                );
-            }
-            out
-        }
+        Account::Election(tally) => election(tally, topology),
+        Account::Mutex(tally) => mutex(tally, topology),
     }
+}
+
+fn election(tally: &ElectionTally, topology: &Topology) -> String {
+    let leader =
+        tally.leader().map_or("nobody all agree on".to_owned(), |node| topology.name(node));
+    let reigns = tally.declarations.iter().map(|reign| {
+        let (who, from) = (topology.name(reign.node), reign.at.as_millis_f64());
+        let until = reign.until.map_or(String::new(), |until| until.as_millis_f64().to_string());
+        let term = if reign.term == 0 { String::new() } else { format!(" in term {}", reign.term) };
+        format!("{who} {from}–{until}{term}")
+    });
+    let mut out = format!("  leader    {leader}\n");
+    if !tally.declarations.is_empty() {
+        out += &format!("  led (ms)  {}\n", listed(reigns));
+    }
+    for failure in tally.failures.iter().filter(|failure| failure.led).take(SHOWN) {
+        let after = |moment: Option<Time>| match moment {
+            Some(at) => format!("after {} ms", (at - failure.at).as_millis_f64()),
+            None => "never".to_owned(),
+        };
+        let (who, at) = (topology.name(failure.node), failure.at.as_millis_f64());
+        let replaced = after(failure.replaced);
+        out += &format!("  failure   {who}, leading, crashed at {at} ms; replaced {replaced}");
+        if tally.suspicions > 0 {
+            out += &format!(", suspected {}", after(failure.detected));
+        }
+        out.push('\n');
+    }
+    if tally.suspicions_false > 0 {
+        out += &format!("  mistakes  {} × a live process was suspected\n", tally.suspicions_false);
+    }
+    out
+}
+
+fn mutex(tally: &MutexTally, topology: &Topology) -> String {
+    let entries = tally.entries.iter().map(|entry| {
+        let left = entry.left.map_or(String::new(), |left| left.as_millis_f64().to_string());
+        format!("{} {}–{left}", topology.name(entry.node), entry.entered.as_millis_f64())
+    });
+    let mut out = match tally.entries.len() {
+        0 => "  in        nobody\n".to_owned(),
+        _ => format!("  in (ms)   {}\n", listed(entries)),
+    };
+    if !tally.waiting.is_empty() {
+        let waiting = tally.waiting.keys().map(|&node| topology.name(node));
+        out += &format!("  waiting   {}\n", listed(waiting));
+    }
+    if tally.refused_by_fence > 0 {
+        let refused = tally.refused_by_fence;
+        let writes = if refused == 1 { "write" } else { "writes" };
+        out +=
+            &format!("  fences    a resource that checks them refuses {refused} stale {writes}\n");
+    }
+    out
+}
+
+fn listed(items: impl ExactSizeIterator<Item = String>) -> String {
+    let more = items.len().saturating_sub(SHOWN);
+    let items = items.take(SHOWN).collect::<Vec<_>>().join(", ");
+    if more == 0 { items } else { format!("{items} and {more} more") }
 }

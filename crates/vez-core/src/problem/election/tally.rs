@@ -35,6 +35,8 @@ pub struct Declaration {
     pub node: NodeId,
     pub at: Time,
     pub term: Term,
+    /// When it stopped considering itself leader; `None` if it never did.
+    pub until: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,21 +62,25 @@ impl Tally<Election> for ElectionTally {
     fn on_notice(&mut self, at: Time, node: NodeId, notice: &ElectionNotice) {
         match *notice {
             ElectionNotice::Leader { id, term } => {
+                self.end_reign(at, node);
                 self.views[node.index()] = View::Follows(id);
                 if id == node {
-                    self.declarations.push(Declaration { node, at, term });
+                    self.declarations.push(Declaration { node, at, term, until: None });
                     let open = |failure: &&mut Failure| failure.led && failure.replaced.is_none();
                     self.failures.iter_mut().filter(open).for_each(|f| f.replaced = Some(at));
                 }
             }
-            ElectionNotice::NoLeader { .. } => self.views[node.index()] = View::Unknown,
+            ElectionNotice::NoLeader { .. } => {
+                self.end_reign(at, node);
+                self.views[node.index()] = View::Unknown;
+            }
             ElectionNotice::Suspects { id } => self.on_suspicion(at, id),
             ElectionNotice::Trusts { .. } => (),
         }
     }
 
     fn on_crash(&mut self, at: Time, node: NodeId) {
-        let led = self.views[node.index()] == View::Follows(node);
+        let led = self.end_reign(at, node);
         self.views[node.index()] = View::Down;
         self.failures.push(Failure { node, at, led, detected: None, replaced: None });
     }
@@ -90,6 +96,16 @@ impl ElectionTally {
         let mut live = self.views.iter().filter(|&&view| view != View::Down);
         let View::Follows(leader) = *live.next()? else { return None };
         live.all(|&view| view == View::Follows(leader)).then_some(leader)
+    }
+
+    /// Whether there was one to end.
+    fn end_reign(&mut self, at: Time, node: NodeId) -> bool {
+        if self.views[node.index()] != View::Follows(node) {
+            return false;
+        }
+        let own = self.declarations.iter_mut().rfind(|declaration| declaration.node == node);
+        own.expect("who leads has declared it").until = Some(at);
+        true
     }
 
     fn on_suspicion(&mut self, at: Time, of: NodeId) {
@@ -128,7 +144,8 @@ mod tests {
 
     #[test]
     fn only_a_different_leader_is_a_change() {
-        let declared = |node| Declaration { node: NodeId(node), at: Time::ZERO, term: 0 };
+        let declared =
+            |node| Declaration { node: NodeId(node), at: Time::ZERO, term: 0, until: None };
         let declarations = [4, 5, 5, 4].map(declared).to_vec();
         assert_eq!(ElectionTally { declarations, ..ElectionTally::default() }.changes(), 2);
     }

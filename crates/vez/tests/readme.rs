@@ -1,0 +1,65 @@
+//! The README shows what really comes out: every command in it is run and compared.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use vez::registry;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The commands of the README's console blocks, each with the lines that follow it.
+fn commands(text: &str) -> Vec<(String, String)> {
+    let mut commands: Vec<(String, String)> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        match (line, line.strip_prefix("$ ")) {
+            ("```console", _) => inside = true,
+            ("```", _) => inside = false,
+            (_, Some(command)) if inside => commands.push((command.to_owned(), String::new())),
+            (line, None) if inside => {
+                let (_, output) = commands.last_mut().expect("a block begins with a command");
+                output.push_str(line);
+                output.push('\n');
+            }
+            _ => (),
+        }
+    }
+    commands
+}
+
+#[test]
+fn every_command_in_the_readme_prints_what_the_readme_shows() {
+    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    let commands = commands(&text);
+    assert!(commands.len() >= 5, "{commands:?}");
+    let mut last = 0;
+    for (command, expected) in commands {
+        if command == "echo $?" {
+            assert_eq!(format!("{last}\n"), expected);
+            continue;
+        }
+        let words = command.strip_prefix("vez ").unwrap_or_else(|| panic!("not ours: {command}"));
+        let output = Command::new(env!("CARGO_BIN_EXE_vez"))
+            .current_dir(root())
+            .args(words.split(' '))
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "$ {command}");
+        last = output.status.code().unwrap();
+    }
+}
+
+#[test]
+fn the_readme_counts_right() {
+    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    let words = [(25, "Twenty-five")];
+    let count = registry::all().len();
+    let word = words.iter().find(|(number, _)| *number == count);
+    let (_, word) = word.unwrap_or_else(|| panic!("{count} algorithms, says the list"));
+    assert!(text.contains(&format!("{word} algorithms")));
+    let stories = fs::read_dir(root().join("scenarios")).unwrap().count();
+    assert!(stories > 70 && text.contains("more than seventy stories"), "{stories}");
+}
