@@ -219,7 +219,7 @@ fn a_return_during_an_election_splits_the_bully_but_not_the_strict_one() {
         let strict = simulate::<BullyStrict>(&topology, &bully_strict::Config::default(), &plan);
         assert!(strict.claims_kept(), "seed {seed}: {:?}\n{plan:?}", strict.promises);
     }
-    assert_eq!(split.len(), 108);
+    assert_eq!(split.len(), 55);
     assert_eq!(split[0], 36);
 }
 

@@ -19,7 +19,7 @@ use vez_core::{
     Topology, Winner,
 };
 
-use super::hops::{Hops, Timer, UNNUMBERED, patience, validate};
+use super::hops::{Hops, Number, Timer, patience, validate};
 use super::ring::Pick;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -33,8 +33,8 @@ pub struct ChangRoberts {
 /// `hops` is how many times it has been sent; `number` is what to acknowledge.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
-    Election { uid: u64, hops: u32, number: u32 },
-    Elected { leader: NodeId, hops: u32, number: u32 },
+    Election { uid: u64, hops: u32, number: Number },
+    Elected { leader: NodeId, hops: u32, number: Number },
     Ack { number: u32 },
 }
 
@@ -185,8 +185,8 @@ impl ChangRoberts {
     }
 }
 
-fn acknowledge(number: u32, to: NodeId, ctx: &mut Ctx<'_, ChangRoberts>) {
-    if number != UNNUMBERED {
-        ctx.send(to, Message::Ack { number });
+fn acknowledge(number: Number, to: NodeId, ctx: &mut Ctx<'_, ChangRoberts>) {
+    if let Some(number) = number {
+        ctx.send(to, Message::Ack { number: number.get() });
     }
 }

@@ -8,12 +8,13 @@
 //! **Invariant:** where nothing is skipped, nothing is numbered, kept, armed or acknowledged.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 use vez_core::{Ctx, NodeId, Protocol, Time};
 
-/// The number of a message that wants no acknowledgement.
-pub const UNNUMBERED: u32 = 0;
+/// The number of a message that wants to be acknowledged.
+pub type Number = Option<NonZeroU32>;
 
 /// What a process has passed on and not yet seen acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -34,7 +35,7 @@ pub enum Timer {
 
 impl<M> Default for Hops<M> {
     fn default() -> Self {
-        Self { numbered: UNNUMBERED, pending: BTreeMap::new() }
+        Self { numbered: 0, pending: BTreeMap::new() }
     }
 }
 
@@ -43,16 +44,16 @@ impl<M: Clone> Hops<M> {
     pub fn pass<P>(
         &mut self,
         skip_within: Option<Time>,
-        message: impl FnOnce(u32) -> M,
+        message: impl FnOnce(Number) -> M,
         ctx: &mut Ctx<'_, P>,
     ) where
         P: Protocol<Message = M, Timer = Timer>,
     {
         let Some(within) = skip_within else {
-            return ctx.send(ctx.next(), message(UNNUMBERED));
+            return ctx.send(ctx.next(), message(None));
         };
         self.numbered += 1;
-        self.send(self.numbered, ctx.next(), message(self.numbered), within, ctx);
+        self.send(self.numbered, ctx.next(), message(NonZeroU32::new(self.numbered)), within, ctx);
     }
 
     /// Skips `dead`: sends its message to the one after it.

@@ -14,7 +14,7 @@ use vez_core::{
     Topology, Winner,
 };
 
-use super::hops::{Hops, Timer, UNNUMBERED, patience, validate};
+use super::hops::{Hops, Number, Timer, patience, validate};
 use super::ring::Pick;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -28,8 +28,8 @@ pub struct ListRing {
 /// `hops` is how many times it has been sent; `number` is what to acknowledge.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Message {
-    Election { list: Vec<NodeId>, number: u32 },
-    Coordinator { leader: NodeId, list: Vec<NodeId>, hops: u32, number: u32 },
+    Election { list: Vec<NodeId>, number: Number },
+    Coordinator { leader: NodeId, list: Vec<NodeId>, hops: u32, number: Number },
     Ack { number: u32 },
 }
 
@@ -158,8 +158,8 @@ impl ListRing {
     }
 }
 
-fn acknowledge(number: u32, to: NodeId, ctx: &mut Ctx<'_, ListRing>) {
-    if number != UNNUMBERED {
-        ctx.send(to, Message::Ack { number });
+fn acknowledge(number: Number, to: NodeId, ctx: &mut Ctx<'_, ListRing>) {
+    if let Some(number) = number {
+        ctx.send(to, Message::Ack { number: number.get() });
     }
 }
