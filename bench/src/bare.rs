@@ -57,8 +57,9 @@ impl<M> Pending<M> for Wheel<M> {
     #[inline]
     fn pop(&mut self) -> Option<(u64, u64, M)> {
         loop {
-            if let Some((item, message)) = self.queue.pop_at(self.now) {
-                return Some((item.at.as_micros(), item.key, message));
+            if self.queue.is_due(self.now) {
+                let item = self.queue.take();
+                return Some((self.now.as_micros(), item.key, item.what));
             }
             self.now = self.queue.next_time()?;
         }

@@ -150,10 +150,12 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
                 if let Some((node, wish)) = self.users.next_deed() {
                     self.wish(node, wish);
                 }
-            } else if let Some((item, message)) = self.flights.pop_at(now) {
-                self.arrive(item.key, item.seq, message);
-            } else if let Some((item, timer)) = self.timers.pop_at(now) {
-                self.fire(NodeId((item.key >> 32) as u32), timer, item.seq);
+            } else if self.flights.is_due(now) {
+                let item = self.flights.take();
+                self.arrive(item.key, item.seq, item.what);
+            } else if self.timers.is_due(now) {
+                let item = self.timers.take();
+                self.fire(NodeId((item.key >> 32) as u32), item.what, item.seq);
             } else {
                 return Ok(());
             }
