@@ -146,7 +146,11 @@ impl FromStr for Delay {
 #[derive(Debug)]
 pub(crate) struct Wires<'a> {
     network: &'a Network,
+    /// How long every message takes, where all arrive, once, and take as long.
+    steady: Option<Time>,
     chance: Seeded,
+    /// Whether nothing is cut.
+    whole: bool,
     cut: BTreeSet<(NodeId, NodeId)>,
     /// The side of a partition each process is on; empty while whole.
     side: Vec<u32>,
@@ -166,23 +170,43 @@ impl<'a> Wires<'a> {
         let rules = network.links.values().filter_map(|rule| rule.delay);
         let varies = network.delay.varies() || rules.into_iter().any(Delay::varies);
         let ordered = network.fifo && (varies || network.duplicate > 0.0);
+        let faulty = network.loss > 0.0 || network.duplicate > 0.0 || !network.links.is_empty();
+        let steady = match network.delay {
+            Delay::Fixed(time) if !faulty => Some(time.max(SHORTEST)),
+            _ => None,
+        };
         Self {
             network,
+            steady,
             chance: Seeded::stream(seed, 1),
+            whole: true,
             cut: BTreeSet::new(),
             side: Vec::new(),
             last_arrival: ordered.then(|| vec![Vec::new(); n as usize]),
         }
     }
 
+    #[inline]
     pub(crate) fn is_up(&self, from: NodeId, to: NodeId) -> bool {
-        (self.cut.is_empty() || !self.cut.contains(&(from, to)))
+        self.whole || self.is_spared(from, to)
+    }
+
+    /// Whether nothing that was cut concerns this link.
+    fn is_spared(&self, from: NodeId, to: NodeId) -> bool {
+        !self.cut.contains(&(from, to))
             && (self.side.is_empty() || self.side[from.index()] == self.side[to.index()])
     }
 
     /// Draws what becomes of a message sent now.
     #[inline]
     pub(crate) fn fate(&mut self, now: Time, from: NodeId, to: NodeId) -> Fate {
+        match self.steady {
+            Some(delay) => Fate::Arrives(now + delay),
+            None => self.draw_fate(now, from, to),
+        }
+    }
+
+    fn draw_fate(&mut self, now: Time, from: NodeId, to: NodeId) -> Fate {
         let network = self.network;
         let (mut delay, mut loss, mut twice) = (network.delay, network.loss, network.duplicate);
         if !network.links.is_empty()
@@ -224,16 +248,19 @@ impl<'a> Wires<'a> {
 
     pub(crate) fn cut(&mut self, from: NodeId, to: NodeId) {
         self.cut.insert((from, to));
+        self.whole = false;
     }
 
     pub(crate) fn heal(&mut self, from: NodeId, to: NodeId) {
         self.cut.remove(&(from, to));
+        self.whole = self.cut.is_empty() && self.side.is_empty();
     }
 
     /// Splits the processes into these groups; who is in none of them is on a side of its own
     /// with the others that are not.
     pub(crate) fn partition(&mut self, groups: &[Vec<NodeId>], n: u32) {
         self.side = vec![0; n as usize];
+        self.whole = false;
         for (group, side) in groups.iter().zip(1..) {
             for node in group {
                 self.side[node.index()] = side;
@@ -244,6 +271,7 @@ impl<'a> Wires<'a> {
     pub(crate) fn heal_all(&mut self) {
         self.cut.clear();
         self.side.clear();
+        self.whole = true;
     }
 }
 

@@ -133,20 +133,17 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
     /// Everything of one moment: what is asked and done from outside, then what arrives, then
     /// what runs out. After each, whatever it caused at this same moment takes its place.
     fn live_through(&mut self, now: Time) -> Result<(), Ending> {
+        while let Some(&index) = self.agenda.get(self.happened)
+            && self.plan.inputs[index as usize].0 == now
+        {
+            self.go_on()?;
+            self.happened += 1;
+            let plan = self.plan;
+            self.happen(&plan.inputs[index as usize].1);
+        }
         loop {
-            if self.content {
-                return Err(Ending::Quiescent);
-            }
-            if self.plan.steps_max < self.reactions {
-                return Err(Ending::Limit);
-            }
-            if let Some(&index) = self.agenda.get(self.happened)
-                && self.plan.inputs[index as usize].0 == now
-            {
-                self.happened += 1;
-                let plan = self.plan;
-                self.happen(&plan.inputs[index as usize].1);
-            } else if self.users.next_time() == Some(now) {
+            self.go_on()?;
+            if self.users.next_time() == Some(now) {
                 if let Some((node, wish)) = self.users.next_deed() {
                     self.wish(node, wish);
                 }
@@ -162,11 +159,22 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         }
     }
 
+    /// Whether there is a reason to stop in the middle of a moment.
+    #[inline]
+    fn go_on(&self) -> Result<(), Ending> {
+        if self.content {
+            return Err(Ending::Quiescent);
+        }
+        if self.plan.steps_max < self.reactions {
+            return Err(Ending::Limit);
+        }
+        Ok(())
+    }
+
     fn next_moment(&self) -> Option<Time> {
         let input = self.agenda.get(self.happened).map(|&i| self.plan.inputs[i as usize].0);
-        let moments =
-            [input, self.users.next_time(), self.flights.next_time(), self.timers.next_time()];
-        moments.into_iter().flatten().min()
+        let outside = earlier(input, self.users.next_time());
+        earlier(outside, earlier(self.flights.next_time(), self.timers.next_time()))
     }
 
     fn happen(&mut self, input: &Input) {
@@ -294,52 +302,68 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         self.steps += 1;
         let env = Env { me: node, topology: self.topology, config: self.config };
         let process = P::start(saved, &mut Ctx::new(env, &mut self.choices, &mut self.effects));
+        self.rounds = self.rounds.max(process.epoch());
         self.processes[node.index()] = Some(process);
         self.show(|| Happening::Booted { node });
         self.conclude(node);
     }
 
-    /// Feeds an event to a process that is up, and carries out what it wants done.
+    /// Feeds an event to a process that is up, and carries out what it wants done; then it hears
+    /// what it said to itself.
     #[inline]
     fn react(&mut self, node: NodeId, event: Event<P>) {
-        let process = self.processes[node.index()].as_mut().expect("only the living react");
-        let env = Env { me: node, topology: self.topology, config: self.config };
-        process.step(event, &mut Ctx::new(env, &mut self.choices, &mut self.effects));
+        self.step(node, event);
         self.conclude(node);
     }
 
-    /// Ends a step: what must survive is safe, then what was said leaves, then what the process
-    /// said to itself is heard.
+    #[inline]
+    fn step(&mut self, node: NodeId, event: Event<P>) {
+        let process = self.processes[node.index()].as_mut().expect("only the living react");
+        let env = Env { me: node, topology: self.topology, config: self.config };
+        process.step(event, &mut Ctx::new(env, &mut self.choices, &mut self.effects));
+        self.rounds = self.rounds.max(process.epoch());
+    }
+
     #[inline]
     fn conclude(&mut self, node: NodeId) {
-        loop {
-            self.reactions += 1;
-            let process = self.processes[node.index()].as_ref().expect("it just ran");
-            self.rounds = self.rounds.max(process.epoch());
-            if O::WATCHES {
-                let what = Happening::Now { node, process };
-                self.observer.on(self.now, self.topology, what);
-            }
-            if !self.doomed.is_empty() && self.doomed.remove(&node) {
-                self.effects.clear();
-                return self.crash(node);
-            }
-            self.carry_out(node);
-            let Some(message) = self.local.pop_front() else { return };
+        self.end_step(node);
+        if !self.local.is_empty() {
+            self.hear_itself(node);
+        }
+    }
+
+    #[cold]
+    fn hear_itself(&mut self, node: NodeId) {
+        while let Some(message) = self.local.pop_front() {
             if self.plan.steps_max < self.reactions {
                 return self.local.clear();
             }
-            let process = self.processes[node.index()].as_mut().expect("it just ran");
-            let env = Env { me: node, topology: self.topology, config: self.config };
-            let ctx = &mut Ctx::new(env, &mut self.choices, &mut self.effects);
-            process.step(Event::Message { from: node, message }, ctx);
+            self.step(node, Event::Message { from: node, message });
+            self.end_step(node);
         }
+    }
+
+    /// Ends a step: what must survive is safe, then what was said leaves.
+    #[inline]
+    fn end_step(&mut self, node: NodeId) {
+        self.reactions += 1;
+        if O::WATCHES {
+            let process = self.processes[node.index()].as_ref().expect("it just ran");
+            let what = Happening::Now { node, process };
+            self.observer.on(self.now, self.topology, what);
+        }
+        if !self.doomed.is_empty() && self.doomed.remove(&node) {
+            self.effects.clear();
+            return self.crash(node);
+        }
+        self.carry_out(node);
     }
 
     #[inline]
     fn carry_out(&mut self, node: NodeId) {
-        let mut effects = mem::take(&mut self.effects);
-        for effect in effects.drain(..) {
+        // Taken from the end, one by one, they need no second list.
+        self.effects.reverse();
+        while let Some(effect) = self.effects.pop() {
             match effect {
                 Effect::Send { to, message } if to == node => self.local.push_back(message),
                 Effect::Send { to, message } => self.send(node, to, message),
@@ -353,7 +377,6 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
                 }
             }
         }
-        self.effects = effects; // Keeps its capacity.
     }
 
     #[inline]
@@ -382,14 +405,16 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
 
     #[inline]
     fn count(&mut self, message: &P::Message) {
-        self.messages.total += 1;
         let kind = kind_of(message);
         let index = kind.index as usize;
         if self.by_kind.len() <= index {
             self.by_kind.resize(index + 1, ("", 0));
         }
-        self.by_kind[index].0 = kind.name;
-        self.by_kind[index].1 += 1;
+        let (name, count) = &mut self.by_kind[index];
+        if *count == 0 {
+            *name = kind.name;
+        }
+        *count += 1;
     }
 
     fn lose(&mut self, id: u64, cause: LossCause) {
@@ -450,6 +475,9 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
     }
 
     fn note_breaches(&mut self) {
+        if self.breaches.is_empty() {
+            return;
+        }
         for breach in mem::take(&mut self.breaches) {
             self.show(|| Happening::Broken(&breach));
             if !self.broken.iter().any(|(_, known)| known.promise == breach.promise) {
@@ -513,6 +541,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         let court = &mut Court { topology: self.topology, breaches: &mut self.breaches };
         self.spec.at_rest(ending, court);
         self.note_breaches();
+        self.messages.total = self.by_kind.iter().map(|&(_, count)| count).sum();
         self.messages.by_kind = self.by_kind.into_iter().filter(|&(_, n)| 0 < n).collect();
         let verdict = |&promise: &Promise| {
             let broken = self.broken.iter().find(|(_, breach)| breach.promise == promise);
@@ -540,6 +569,13 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             queue_bytes_max: self.flights.bytes() + self.timers.bytes(),
         };
         (report, self.observer)
+    }
+}
+
+fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 
