@@ -31,6 +31,9 @@ const LEVELS: usize = 64_usize.div_ceil(DIGIT as usize);
 /// falling out of the cache.
 const SPLIT: u32 = 8;
 
+/// How far [`Queue::ahead`] looks: about as many reads as a processor keeps under way at once.
+const AHEAD: usize = 16;
+
 #[derive(Debug)]
 pub struct Queue<T> {
     /// The instant under way. Everything in the wheel is later.
@@ -154,6 +157,13 @@ impl<T> Queue<T> {
     pub fn take(&mut self) -> Item<T> {
         self.len -= 1;
         self.current.pop().expect("`is_due` said so")
+    }
+
+    /// Once every few items, as many of those that come next; otherwise none.
+    #[inline]
+    pub fn ahead(&self) -> &[Item<T>] {
+        let left = self.current.len();
+        if left.is_multiple_of(AHEAD) && left != 0 { &self.current[left - AHEAD..] } else { &[] }
     }
 
     /// Whether anything is left of the present instant.

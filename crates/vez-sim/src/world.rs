@@ -1,19 +1,24 @@
 //! The step loop: processes, what is in flight between them, and the clock.
 
+mod ending;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::mem;
+use std::{hint, mem};
 
 use vez_core::kind::kind_of;
 use vez_core::problem::{Court, Tally};
 use vez_core::{
-    Breach, Ctx, Effect, Ending, Env, Event, NodeId, Notice, Problem, Promise, Protocol, Reaction,
-    Seeded, Terms, Time, Topology, Wish,
+    Breach, Ctx, Effect, Ending, Env, Event, NodeId, Notice, Problem, Protocol, Reaction, Seeded,
+    Terms, Time, Topology, Wish,
 };
 
 use crate::network::{Fate, Wires, scale};
 use crate::plan::{Directions, Forget};
 use crate::users::Users;
-use crate::{Happening, Input, LossCause, Messages, Observer, Plan, Queue, Report, Verdict, Who};
+use crate::{Happening, Input, LossCause, Messages, Observer, Plan, Queue, Report, Who};
+
+/// What the nearer caches of a processor hold, in bytes: a rough guess that only speed rests on.
+const CACHE: usize = 1 << 18;
 
 /// A system of processes and everything in flight between them.
 pub(crate) struct World<'a, P: Protocol, O> {
@@ -24,6 +29,8 @@ pub(crate) struct World<'a, P: Protocol, O> {
     now: Time,
     /// `None` while down.
     processes: Vec<Option<P>>,
+    /// Whether they are too many for the nearer caches.
+    is_large: bool,
     /// What those that are down will find when they come back.
     saved: BTreeMap<NodeId, P::Durable>,
     paused: BTreeMap<NodeId, Time>,
@@ -78,6 +85,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             observer,
             now: Time::ZERO,
             processes: Vec::with_capacity(topology.n() as usize),
+            is_large: CACHE < topology.n() as usize * size_of::<Option<P>>(),
             saved: BTreeMap::new(),
             paused: BTreeMap::new(),
             doomed: BTreeSet::new(),
@@ -149,6 +157,9 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
                 }
             } else if self.flights.is_due(now) {
                 let item = self.flights.take();
+                if self.is_large {
+                    self.read_ahead();
+                }
                 self.arrive(item.key, item.seq, item.what);
             } else if self.timers.is_due(now) {
                 let item = self.timers.take();
@@ -266,6 +277,17 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         if self.users.done(node) {
             self.users.ask_at(self.now, node, Wish::Acquire);
         }
+    }
+
+    /// Reads the processes that will hear the next few messages, all together: one by one, each
+    /// when its turn comes, the processor would wait for each.
+    #[inline]
+    fn read_ahead(&self) {
+        let read = self.flights.ahead().iter().map(|item| {
+            let node = NodeId((item.key >> 32) as u32);
+            (u64::from(self.is_up(node)), self.topology.uid(node))
+        });
+        hint::black_box(read.fold(0, |sum, (up, uid)| sum ^ up ^ uid));
     }
 
     fn arrive(&mut self, key: u64, id: u64, message: P::Message) {
@@ -535,40 +557,6 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         if O::WATCHES {
             self.observer.on(self.now, self.topology, what());
         }
-    }
-
-    fn finish(mut self, ending: Ending) -> (Report, O) {
-        let court = &mut Court { topology: self.topology, breaches: &mut self.breaches };
-        self.spec.at_rest(ending, court);
-        self.note_breaches();
-        self.messages.total = self.by_kind.iter().map(|&(_, count)| count).sum();
-        self.messages.by_kind = self.by_kind.into_iter().filter(|&(_, n)| 0 < n).collect();
-        let verdict = |&promise: &Promise| {
-            let broken = self.broken.iter().find(|(_, breach)| breach.promise == promise);
-            let detail = broken.map(|(_, breach)| breach.detail.clone());
-            Verdict {
-                promise,
-                kept: broken.is_none(),
-                claimed: P::META.promises.contains(&promise),
-                broken_at: broken.map(|&(at, _)| at),
-                detail: detail.or_else(|| self.spec.remark(promise)),
-            }
-        };
-        // Where no fences are promised there are none to judge.
-        let judged = |verdict: &Verdict| verdict.claimed || verdict.promise != Promise::Fencing;
-        let report = Report {
-            ending,
-            time: self.now,
-            steps: self.steps,
-            rounds: self.rounds,
-            messages: self.messages,
-            promises: P::Problem::PROMISES.iter().map(verdict).filter(judged).collect(),
-            account: self.tally.into(),
-            unexpected: self.unexpected,
-            unexpected_first: self.unexpected_first,
-            queue_bytes_max: self.flights.bytes() + self.timers.bytes(),
-        };
-        (report, self.observer)
     }
 }
 
