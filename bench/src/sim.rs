@@ -106,12 +106,17 @@ fn against_peer(table: &mut Table, peer: &Peer, n: u32, scale: Scale) -> anyhow:
     let first = (peer.run)(&uids)?;
     let passed = first.messages;
     anyhow::ensure!(passed == expected, "passes {passed} messages where we pass {expected}");
-    let times = (500_000 / expected).max(1) as u32;
+    // Enough of each to time well.
+    let times = (1_000_000 / expected).max(1) as u32;
+    let their_times = (30_000 / expected).max(1);
     let [ours, theirs] = in_turns(
         scale.rounds().min(5),
         [
             &mut || Sample::of_many(times, || ours::ring(&topology, &plan).messages.total),
-            &mut || (peer.run)(&uids).expect("it has just worked"),
+            &mut || {
+                let runs = (0..their_times).map(|_| (peer.run)(&uids).expect("it has just worked"));
+                Sample::sum(runs)
+            },
         ],
     );
     let (figure, baseline) = (ours.median() / 1e6, theirs.median() / 1e6);

@@ -7,8 +7,7 @@ use madsim::Config;
 use madsim::net::{Endpoint, NetSim};
 use madsim::runtime::Runtime;
 
-use crate::measure::Sample;
-use crate::measure::now;
+use crate::measure::{Sample, worked};
 
 /// Messages are matched by tag: one for all.
 const TAG: u64 = 1;
@@ -26,14 +25,14 @@ pub(super) fn run(uids: &[u64]) -> anyhow::Result<Sample> {
         let node = runtime.create_node().ip(own.ip()).build();
         candidates.push(node.spawn(stand(uid, own, next)));
     }
-    let began = now();
+    let began = worked();
     let messages = runtime.block_on(async move {
         for candidate in candidates {
             candidate.await.expect("no candidate fails")?;
         }
         anyhow::Ok(NetSim::current().stat().msg_count)
     })?;
-    Ok(Sample { messages, took: began.elapsed() })
+    Ok(Sample { messages, took: worked().saturating_sub(began) })
 }
 
 fn address(index: usize) -> SocketAddr {
