@@ -1,1 +1,41 @@
-fn main() {}
+//! `cargo xtask`: the project's chores.
+
+mod bench;
+mod gate;
+#[cfg(test)]
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  test              run every test
+  verify            the whole read-only gate: format, lints, docs, house rules, tests, licences
+                    (--without-tests leaves the tests out)
+  bench sim         how fast the simulator is, as ratios (--quick for a first look)
+  mutants           break vez-algorithms on purpose and see that the tests notice
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match words[..] {
+        ["test"] => gate::test(),
+        ["verify"] => gate::verify(gate::Tests::Run),
+        ["verify", "--without-tests"] => gate::verify(gate::Tests::LeaveOut),
+        ["bench", ..] => bench::bench(&args[1..]),
+        ["mutants", ..] => gate::mutants(&args[1..]),
+        _ => {
+            eprint!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

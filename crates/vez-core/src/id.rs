@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// Address of a process: a dense index, `0..n`.
 ///
-/// Addresses say where a message goes. What an election *compares* is [`Ctx::uid`](crate::Ctx::uid),
-/// which need not follow address order, and which is what people see.
+/// Addresses say where a message goes. What an election *compares*, and what people see, is
+/// [`Ctx::uid`](crate::Ctx::uid), which need not follow address order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeId(pub u32);
 

@@ -15,6 +15,7 @@ pub mod kind;
 mod meta;
 pub mod problem;
 mod protocol;
+pub mod quorum;
 mod time;
 mod topology;
 

@@ -102,10 +102,8 @@ impl Topology {
         let wrong = |what: &str| Err(TopologyError(what.to_owned()));
         match (layout, &self.links) {
             (_, _) if self.n == 1 => Ok(()),
-            (Layout::Complete, Links::Complete)
-            | (Layout::Star, Links::Complete)
-            | (Layout::Ring | Layout::RingBoth, Links::Ring)
-            | (Layout::Connected, Links::Complete | Links::Ring) => Ok(()),
+            (Layout::Complete | Layout::Star | Layout::Connected, Links::Complete)
+            | (Layout::Ring | Layout::RingBoth | Layout::Connected, Links::Ring) => Ok(()),
             (Layout::Complete, _) => wrong("it needs every process linked to every other"),
             (Layout::Ring | Layout::RingBoth, _) => wrong("it needs a ring"),
             (Layout::Star, _) => {
@@ -289,7 +287,7 @@ fn graph(n: u32, edges: impl IntoIterator<Item = (u32, u32)>) -> Links {
 }
 
 fn grid_edges(n: u32) -> impl Iterator<Item = (u32, u32)> {
-    let width = (1..).find(|w| w * w >= n).expect("n is finite");
+    let width = n.isqrt() + u32::from(n.isqrt().pow(2) < n);
     (0..n).flat_map(move |i| {
         let right = ((i + 1) % width != 0 && i + 1 < n).then_some((i, i + 1));
         let below = (i + width < n).then_some((i, i + width));
@@ -328,7 +326,7 @@ fn random_edges(n: u32, p: f64, seed: u64) -> Result<Vec<(u32, u32)>, TopologyEr
 fn nth_pair(k: u64) -> (u32, u32) {
     // The square root is only a first guess: rounding may put it one off.
     #[expect(clippy::cast_precision_loss, clippy::cast_sign_loss, reason = "corrected below")]
-    let mut b = ((1.0 + (1.0 + 8.0 * k as f64).sqrt()) / 2.0) as u64;
+    let mut b = f64::midpoint(1.0, (1.0 + 8.0 * k as f64).sqrt()) as u64;
     while b * (b - 1) / 2 > k {
         b -= 1;
     }

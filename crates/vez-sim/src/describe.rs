@@ -44,34 +44,28 @@ impl Picture {
                 out.push('[');
                 for (i, item) in items.iter().enumerate() {
                     out.push_str(if i == 0 { "" } else { ", " });
-                    item.write(topology, out);
+                    item.write_inner(topology, out);
                 }
                 out.push(']');
             }
-            Self::Parts(parts) => match parts.as_slice() {
-                [(_, only)] => only.write(topology, out),
-                _ => {
-                    for (i, (name, part)) in parts.iter().enumerate() {
-                        write!(out, "{}{name}=", if i == 0 { "" } else { ", " }).unwrap();
-                        part.write_inner(topology, out);
-                    }
-                }
-            },
+            Self::Parts(parts) => out.push_str(&words(parts, topology)),
             Self::Variant(name, inner) if **inner == Self::Nothing => out.push_str(name),
             Self::Variant(_, inner) if matches!(**inner, Self::Variant(..)) => {
                 inner.write(topology, out);
             }
-            Self::Variant(name, inner) => {
-                write!(out, "{name}(").unwrap();
-                inner.write(topology, out);
-                out.push(')');
-            }
+            Self::Variant(name, inner) => match inner.text(topology).as_str() {
+                "" => out.push_str(name),
+                inner => write!(out, "{name}({inner})").expect("strings take anything"),
+            },
         }
     }
 
     /// Parts within parts are set in brackets.
     fn write_inner(&self, topology: &Topology, out: &mut String) {
-        let brackets = matches!(self, Self::Parts(parts) if parts.len() != 1);
+        let is_one = |parts: &[(String, Self)]| {
+            parts.len() == 1 || parts.first().is_some_and(|(name, _)| name == "node")
+        };
+        let brackets = matches!(self, Self::Parts(parts) if !is_one(parts));
         out.push_str(if brackets { "(" } else { "" });
         self.write(topology, out);
         out.push_str(if brackets { ")" } else { "" });
@@ -105,6 +99,42 @@ impl Picture {
         };
         let changed = parts.iter().enumerate().filter(|&(i, part)| was(i) != Some(part));
         changed.map(|(_, (name, part))| format!("{name}: {}", part.text(topology))).collect()
+    }
+}
+
+/// Parts by name, as short as can be: what is absent or not set goes without saying, and what
+/// belongs to a process has the process first, `P2(request=1)`.
+fn words(parts: &[(String, Picture)], topology: &Topology) -> String {
+    match parts {
+        [] => return "[]".to_owned(),
+        [(_, only)] => return only.text(topology),
+        _ => (),
+    }
+    if let [(name, Picture::Node(node)), rest @ ..] = parts
+        && name == "node"
+    {
+        let rest = rest.iter().filter_map(|part| named(part, topology)).collect::<Vec<_>>();
+        return format!("{}({})", topology.name(*node), rest.join(", "));
+    }
+    let said: Vec<String> = parts.iter().filter_map(|part| named(part, topology)).collect();
+    match (said.as_slice(), parts.first()) {
+        ([only], Some(first)) if named(first, topology).as_ref() == Some(only) => {
+            first.1.text(topology)
+        }
+        _ => said.join(", "),
+    }
+}
+
+/// `name=value`; just the name of a switch that is on.
+fn named((name, part): &(String, Picture), topology: &Topology) -> Option<String> {
+    match part {
+        Picture::Nothing | Picture::Word(Value::Bool(false)) => None,
+        Picture::Word(Value::Bool(true)) => Some(name.clone()),
+        _ => {
+            let mut value = String::new();
+            part.write_inner(topology, &mut value);
+            Some(format!("{name}={value}"))
+        }
     }
 }
 
@@ -268,12 +298,12 @@ impl Several {
         Ok(())
     }
 
-    fn done(self) -> Painted {
+    fn done(self) -> Picture {
         let inner = if self.named { Picture::Parts(self.parts) } else { Picture::List(self.items) };
-        Ok(match self.variant {
+        match self.variant {
             Some(name) => Picture::Variant(name, Box::new(inner)),
             None => inner,
-        })
+        }
     }
 }
 
@@ -284,7 +314,7 @@ impl ser::SerializeSeq for Several {
         self.item(value)
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 
@@ -295,7 +325,7 @@ impl ser::SerializeTuple for Several {
         self.item(value)
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 
@@ -306,7 +336,7 @@ impl ser::SerializeTupleStruct for Several {
         self.item(value)
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 
@@ -317,7 +347,7 @@ impl ser::SerializeTupleVariant for Several {
         self.item(value)
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 
@@ -342,7 +372,7 @@ impl ser::SerializeMap for Several {
         }
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 
@@ -357,7 +387,7 @@ impl ser::SerializeStruct for Several {
         self.part(name, value)
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 
@@ -372,7 +402,7 @@ impl ser::SerializeStructVariant for Several {
         self.part(name, value)
     }
     fn end(self) -> Painted {
-        self.done()
+        Ok(self.done())
     }
 }
 
@@ -392,6 +422,7 @@ mod tests {
         Token(BTreeSet<NodeId>),
         Ping,
         Nested(Inner),
+        Ask { number: u64, again: bool, fence: Option<u64> },
     }
 
     #[derive(Serialize)]
@@ -415,6 +446,11 @@ mod tests {
         assert_eq!(text(&ok), "Ok(request=1, fence=2.3)");
         assert_eq!(text(&Message::Token([NodeId(2), NodeId(0)].into())), "Token([P7, P9])");
         assert_eq!(text(&Message::Ping), "Ping");
+        assert_eq!(text(&Message::Ask { number: 4, again: false, fence: None }), "Ask(4)");
+        assert_eq!(
+            text(&Message::Ask { number: 4, again: true, fence: None }),
+            "Ask(number=4, again)"
+        );
         assert_eq!(text(&Message::Nested(Inner::Vote { term: 4 })), "Vote(4)");
         assert_eq!(
             describe(&ok).json(&topology).to_string(),

@@ -51,6 +51,15 @@ pub struct Messages {
 }
 
 impl Messages {
+    /// Kinds of one name, from a protocol and one nested in it, are one kind to people.
+    pub(crate) fn add(&mut self, kind: &'static str, count: u64) {
+        match self.by_kind.iter_mut().find(|(name, _)| *name == kind) {
+            Some((_, known)) => *known += count,
+            None if count > 0 => self.by_kind.push((kind, count)),
+            None => (),
+        }
+    }
+
     pub fn of(&self, kind: &str) -> u64 {
         self.by_kind.iter().find(|(name, _)| *name == kind).map_or(0, |&(_, count)| count)
     }

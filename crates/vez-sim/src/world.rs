@@ -27,6 +27,8 @@ pub(crate) struct World<'a, P: Protocol, O> {
     plan: &'a Plan,
     observer: O,
     now: Time,
+    /// When something last happened; a timer that was disarmed is nothing.
+    last: Time,
     /// `None` while down.
     processes: Vec<Option<P>>,
     /// Whether they are too many for the nearer caches.
@@ -84,6 +86,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             plan,
             observer,
             now: Time::ZERO,
+            last: Time::ZERO,
             processes: Vec::with_capacity(topology.n() as usize),
             is_large: CACHE < topology.n() as usize * size_of::<Option<P>>(),
             saved: BTreeMap::new(),
@@ -127,7 +130,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         let ending = loop {
             let Some(next) = self.next_moment() else { break Ending::Quiescent };
             if until < next {
-                self.now = until;
+                (self.now, self.last) = (until, until);
                 break Ending::Deadline;
             }
             self.now = next;
@@ -189,6 +192,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
     }
 
     fn happen(&mut self, input: &Input) {
+        self.last = self.now;
         match *input {
             Input::Start(who) => self.each(who, |world, node| world.wish(node, Wish::Start)),
             Input::Suspect(node, of) => self.wish(node, Wish::Suspect(of)),
@@ -252,6 +256,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         if let Some(until) = self.paused_until(node) {
             return self.users.ask_at(until, node, wish);
         }
+        self.last = self.now;
         let court = &mut Court { topology: self.topology, breaches: &mut self.breaches };
         self.spec.on_request(node, &request, court);
         self.tally.on_request(self.now, node, &request);
@@ -292,6 +297,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
 
     fn arrive(&mut self, key: u64, id: u64, message: P::Message) {
         let (node, from) = (NodeId((key >> 32) as u32), NodeId(key as u32));
+        self.last = self.now;
         if !self.wires.is_up(from, node) {
             return self.lose(id, LossCause::Cut);
         }
@@ -315,6 +321,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             return self.timers.push(until, u64::from(node.0) << 32, seq, timer);
         }
         self.armed[node.index()].swap_remove(index);
+        self.last = self.now;
         self.steps += 1;
         self.show(|| Happening::Fired { node, timer });
         self.react(node, Event::Timer(timer));
@@ -525,12 +532,12 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
 
     fn restart(&mut self, node: NodeId, forget: Forget) {
         self.crash(node);
-        let forgot = self.plan.amnesia || forget == Forget::Everything;
+        let amnesia = self.plan.amnesia || forget == Forget::Everything;
         let saved = self.saved.remove(&node).unwrap_or_default();
         self.spec.on_restart(node);
         self.tally.on_restart(node);
-        self.show(|| Happening::Restarted { node, forgot });
-        self.boot(node, Some(if forgot { P::Durable::default() } else { saved }));
+        self.show(|| Happening::Restarted { node, forgot: amnesia });
+        self.boot(node, Some(if amnesia { P::Durable::default() } else { saved }));
     }
 
     #[inline]

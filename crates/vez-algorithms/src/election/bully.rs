@@ -108,8 +108,11 @@ impl Protocol for Bully {
         this
     }
 
-    fn on_request(&mut self, _request: ElectionRequest, ctx: &mut Ctx<'_, Self>) {
-        self.elect(ctx);
+    fn on_request(&mut self, request: ElectionRequest, ctx: &mut Ctx<'_, Self>) {
+        match request {
+            ElectionRequest::Suspect(node) if self.leader.is_some_and(|leader| leader != node) => {}
+            _ => self.elect(ctx),
+        }
     }
 
     fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_, Self>) {

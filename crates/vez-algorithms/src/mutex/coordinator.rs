@@ -2,8 +2,8 @@
 //! Steen, *Distributed Systems*, §5.3.
 //!
 //! Ask the coordinator, wait for its OK, tell it when you are out. It serves in the order in which
-//! requests arrive. Three messages an entry, four if releases are acknowledged. Every request has
-//! a number and every grant a fence, so that what comes late or twice is told apart.
+//! requests arrive: three messages an entry, four if releases are acknowledged. Numbers and fences
+//! tell apart what comes late or twice.
 //!
 //! Why it is safe: there is one queue, and its head is served only when the last one is out. With
 //! a lease the coordinator stops waiting for a holder that may merely be slow: then only the fence
@@ -45,9 +45,9 @@ pub enum Message {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Timer {
-    /// The coordinator has waited long enough for the holder.
+    /// At the coordinator.
     Lease,
-    /// The holder's own clock says that its lease is about to end.
+    /// At the holder, by its own clock.
     Stop,
 }
 
@@ -116,8 +116,9 @@ impl Protocol for Coordinator {
                 if self.state == State::Waiting && request == self.requests {
                     self.state = State::Inside { fence };
                     ctx.notify(MutexNotice::Entered { fence: Some(fence) });
-                    if let Some(stop) = ctx.config().stop_after() {
-                        ctx.arm(Timer::Stop, stop);
+                    let Config { lease, stop_before, .. } = ctx.config();
+                    if let (Some(lease), Some(before)) = (lease, stop_before) {
+                        ctx.arm(Timer::Stop, *lease - *before);
                     }
                 } else {
                     // Nobody wants it any more. Kept silent, the coordinator would wait for ever.
@@ -176,7 +177,6 @@ impl Protocol for Coordinator {
 }
 
 const NOT_HERE: &str = "a message for the coordinator reached another process";
-
 impl Coordinator {
     fn leave(&mut self, fence: Option<Fence>, ctx: &mut Ctx<'_, Self>) {
         self.state = State::Idle;
@@ -196,12 +196,5 @@ impl Coordinator {
 fn arm_lease(ctx: &mut Ctx<'_, Coordinator>) {
     if let Some(lease) = ctx.config().lease {
         ctx.arm(Timer::Lease, lease);
-    }
-}
-
-impl Config {
-    /// How long a holder stays before it stops itself, by its own clock.
-    fn stop_after(&self) -> Option<Time> {
-        Some(self.lease?.saturating_sub(self.stop_before?))
     }
 }

@@ -8,11 +8,14 @@ use crate::{Observer, Report, Verdict};
 
 impl<P: Protocol, O: Observer<P>> World<'_, P, O> {
     pub(super) fn finish(mut self, ending: Ending) -> (Report, O) {
+        self.now = self.last;
         let court = &mut Court { topology: self.topology, breaches: &mut self.breaches };
         self.spec.at_rest(ending, court);
         self.note_breaches();
         self.messages.total = self.by_kind.iter().map(|&(_, count)| count).sum();
-        self.messages.by_kind = self.by_kind.into_iter().filter(|&(_, n)| 0 < n).collect();
+        for (kind, count) in self.by_kind {
+            self.messages.add(kind, count);
+        }
         let verdict = |&promise: &Promise| {
             let broken = self.broken.iter().find(|(_, breach)| breach.promise == promise);
             let detail = broken.map(|(_, breach)| breach.detail.clone());
@@ -28,7 +31,7 @@ impl<P: Protocol, O: Observer<P>> World<'_, P, O> {
         let judged = |verdict: &Verdict| verdict.claimed || verdict.promise != Promise::Fencing;
         let report = Report {
             ending,
-            time: self.now,
+            time: self.last,
             steps: self.steps,
             rounds: self.rounds,
             messages: self.messages,

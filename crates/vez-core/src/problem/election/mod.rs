@@ -13,7 +13,7 @@ use super::{Court, Ending, Problem, Reaction, Terms, Wish};
 use crate::{NodeId, NodeSet, Promise, Term, Topology, Winner};
 
 use stability::Stability;
-pub use tally::{Declaration, ElectionTally, View};
+pub use tally::{Declaration, ElectionTally, Failure, View};
 use uniqueness::Uniqueness;
 
 /// What the outside world knows of an election.
@@ -39,6 +39,10 @@ pub enum ElectionNotice {
     Leader { id: NodeId, term: Term },
     /// From now on this process knows of no leader.
     NoLeader { term: Term },
+    /// Its failure detector has come to suspect `id`, rightly or wrongly.
+    Suspects { id: NodeId },
+    /// Its failure detector has heard `id` again.
+    Trusts { id: NodeId },
 }
 
 /// What one process last said it believes.
@@ -118,6 +122,8 @@ impl Problem for Election {
                 self.uniqueness.on_stepped_down(node);
                 self.seats[node.index()].leader = None;
             }
+            // Suspicions are means, not ends: no promise is about them.
+            ElectionNotice::Suspects { .. } | ElectionNotice::Trusts { .. } => (),
         }
     }
 

@@ -55,14 +55,8 @@ impl BoundedWait {
     pub(super) fn remark(&self) -> String {
         let still = self.asked_at.values().map(|&asked_at| self.entries - asked_at).max();
         let worst = self.worst.max(still.unwrap_or(0));
-        match self.bound {
-            Some(bound) => {
-                format!("at most {worst} entries of others before one's own, {bound} allowed")
-            }
-            None => {
-                format!("at most {worst} entries of others before one's own; no bound is promised")
-            }
-        }
+        let bound = self.bound.map(|bound| format!(", {bound} promised")).unwrap_or_default();
+        format!("at most {worst} × another entered while one waited{bound}")
     }
 }
 

@@ -228,8 +228,8 @@ pub(crate) mod history {
                 Fact::Enters(node) => {
                     spec.on_notice(NodeId(node), &MutexNotice::Entered { fence: None }, &mut court);
                 }
-                Fact::EntersWith(node, count) => {
-                    let notice = MutexNotice::Entered { fence: Some(Fence::plain(count)) };
+                Fact::EntersWith(node, grant) => {
+                    let notice = MutexNotice::Entered { fence: Some(Fence::plain(grant)) };
                     spec.on_notice(NodeId(node), &notice, &mut court);
                 }
                 Fact::Expelled(node) => {

@@ -1,0 +1,10 @@
+//! The tool: scenarios in, runs judged, results and pictures out.
+//!
+//! **Invariant:** nothing here knows an algorithm by type. Algorithms come by name from the
+//! [`registry`], which is made from the one list.
+
+pub mod cmd;
+pub mod registry;
+pub mod result;
+pub mod rules;
+pub mod scenario;

@@ -1,0 +1,87 @@
+//! What must hold before anything lands.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tests {
+    Run,
+    LeaveOut,
+}
+
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask lies in the workspace").to_owned()
+}
+
+/// Every test there is. Nothing is needed beyond Rust.
+pub(crate) fn test() -> anyhow::Result<()> {
+    cargo(&["test", "--workspace", "--all-targets"])?;
+    // `--all-targets` leaves the examples in the documentation out.
+    cargo(&["test", "--workspace", "--doc"])
+}
+
+pub(crate) fn verify(tests: Tests) -> anyhow::Result<()> {
+    cargo(&["fmt", "--all", "--check"])?;
+    cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    run(cargo_command(&["doc", "--workspace", "--no-deps", "--document-private-items"])
+        .env("RUSTDOCFLAGS", "-D warnings"))?;
+    match tests {
+        Tests::Run => test()?,
+        // The house rules are tests too, but they are the gate's own.
+        Tests::LeaveOut => cargo(&["test", "--package", "xtask"])?,
+    }
+    deny()
+}
+
+/// Licences, bans and sources always; advisories where their database can be reached.
+fn deny() -> anyhow::Result<()> {
+    if !is_installed("deny") {
+        eprintln!("xtask: cargo-deny is not installed: licences and advisories were not checked");
+        return Ok(());
+    }
+    cargo(&["deny", "--workspace", "check", "licenses", "bans", "sources"])?;
+    if cargo(&["deny", "--workspace", "check", "advisories"]).is_err() {
+        bail!("advisories were found, or their database cannot be reached (see above)");
+    }
+    Ok(())
+}
+
+pub(crate) fn mutants(args: &[String]) -> anyhow::Result<()> {
+    if !is_installed("mutants") {
+        bail!("cargo-mutants is not installed; `cargo install cargo-mutants` gets it");
+    }
+    let mut command = cargo_command(&["mutants", "--package", "vez-algorithms"]);
+    run(command.args(args))
+}
+
+fn is_installed(subcommand: &str) -> bool {
+    let mut command = cargo_command(&[subcommand, "--version"]);
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+fn cargo(args: &[&str]) -> anyhow::Result<()> {
+    run(&mut cargo_command(args))
+}
+
+fn cargo_command(args: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root()).args(args);
+    command
+}
+
+/// Runs a command with its output shown, and says which one failed.
+pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
+    let words: Vec<String> =
+        command.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let words = words.join(" ");
+    eprintln!("xtask: cargo {words}");
+    let status = command.status().with_context(|| format!("cannot run cargo {words}"))?;
+    if !status.success() {
+        bail!("`cargo {words}` failed");
+    }
+    Ok(())
+}
