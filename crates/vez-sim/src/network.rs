@@ -146,12 +146,24 @@ impl FromStr for Delay {
 #[derive(Debug)]
 pub(crate) struct Wires<'a> {
     network: &'a Network,
+    /// How long every message takes, where all arrive, once, and take as long.
+    steady: Option<Time>,
     chance: Seeded,
+    /// Whether nothing is cut.
+    whole: bool,
     cut: BTreeSet<(NodeId, NodeId)>,
     /// The side of a partition each process is on; empty while whole.
     side: Vec<u32>,
-    /// Where messages could overtake: when the last one sent arrives, by sender, then receiver.
-    last_arrival: Option<Vec<Vec<(NodeId, Time)>>>,
+    /// Where messages could overtake: when the last one sent arrives.
+    last_arrival: Option<Vec<Arrivals>>,
+}
+
+/// When the last message of one sender arrives at each receiver. The first receiver has its place
+/// here, since on a ring there is no other; the rest are sorted.
+#[derive(Clone, Debug, Default)]
+struct Arrivals {
+    first: Option<(NodeId, Time)>,
+    others: Vec<(NodeId, Time)>,
 }
 
 /// What becomes of a message.
@@ -166,23 +178,43 @@ impl<'a> Wires<'a> {
         let rules = network.links.values().filter_map(|rule| rule.delay);
         let varies = network.delay.varies() || rules.into_iter().any(Delay::varies);
         let ordered = network.fifo && (varies || network.duplicate > 0.0);
+        let faulty = network.loss > 0.0 || network.duplicate > 0.0 || !network.links.is_empty();
+        let steady = match network.delay {
+            Delay::Fixed(time) if !faulty => Some(time.max(SHORTEST)),
+            _ => None,
+        };
         Self {
             network,
+            steady,
             chance: Seeded::stream(seed, 1),
+            whole: true,
             cut: BTreeSet::new(),
             side: Vec::new(),
-            last_arrival: ordered.then(|| vec![Vec::new(); n as usize]),
+            last_arrival: ordered.then(|| vec![Arrivals::default(); n as usize]),
         }
     }
 
+    #[inline]
     pub(crate) fn is_up(&self, from: NodeId, to: NodeId) -> bool {
-        (self.cut.is_empty() || !self.cut.contains(&(from, to)))
+        self.whole || self.is_spared(from, to)
+    }
+
+    /// Whether nothing that was cut concerns this link.
+    fn is_spared(&self, from: NodeId, to: NodeId) -> bool {
+        !self.cut.contains(&(from, to))
             && (self.side.is_empty() || self.side[from.index()] == self.side[to.index()])
     }
 
     /// Draws what becomes of a message sent now.
     #[inline]
     pub(crate) fn fate(&mut self, now: Time, from: NodeId, to: NodeId) -> Fate {
+        match self.steady {
+            Some(delay) => Fate::Arrives(now + delay),
+            None => self.draw_fate(now, from, to),
+        }
+    }
+
+    fn draw_fate(&mut self, now: Time, from: NodeId, to: NodeId) -> Fate {
         let network = self.network;
         let (mut delay, mut loss, mut twice) = (network.delay, network.loss, network.duplicate);
         if !network.links.is_empty()
@@ -209,31 +241,26 @@ impl<'a> Wires<'a> {
     #[inline]
     fn arrival(&mut self, drawn: Time, from: NodeId, to: NodeId) -> Time {
         let Some(last_arrival) = &mut self.last_arrival else { return drawn };
-        let row = &mut last_arrival[from.index()];
-        match row.binary_search_by_key(&to, |&(to, _)| to) {
-            Ok(i) => {
-                row[i].1 = row[i].1.max(drawn);
-                row[i].1
-            }
-            Err(i) => {
-                row.insert(i, (to, drawn));
-                drawn
-            }
-        }
+        let last = last_arrival[from.index()].last_at(to);
+        *last = drawn.max(*last);
+        *last
     }
 
     pub(crate) fn cut(&mut self, from: NodeId, to: NodeId) {
         self.cut.insert((from, to));
+        self.whole = false;
     }
 
     pub(crate) fn heal(&mut self, from: NodeId, to: NodeId) {
         self.cut.remove(&(from, to));
+        self.whole = self.cut.is_empty() && self.side.is_empty();
     }
 
     /// Splits the processes into these groups; who is in none of them is on a side of its own
     /// with the others that are not.
     pub(crate) fn partition(&mut self, groups: &[Vec<NodeId>], n: u32) {
         self.side = vec![0; n as usize];
+        self.whole = false;
         for (group, side) in groups.iter().zip(1..) {
             for node in group {
                 self.side[node.index()] = side;
@@ -244,6 +271,22 @@ impl<'a> Wires<'a> {
     pub(crate) fn heal_all(&mut self) {
         self.cut.clear();
         self.side.clear();
+        self.whole = true;
+    }
+}
+
+impl Arrivals {
+    fn last_at(&mut self, to: NodeId) -> &mut Time {
+        let (first, last) = self.first.get_or_insert((to, Time::ZERO));
+        if *first == to {
+            return last;
+        }
+        let place = self.others.binary_search_by_key(&to, |&(to, _)| to);
+        let place = place.unwrap_or_else(|place| {
+            self.others.insert(place, (to, Time::ZERO));
+            place
+        });
+        &mut self.others[place].1
     }
 }
 
@@ -283,14 +326,17 @@ mod tests {
         let overtakes = |fifo| {
             let delay = "1ms..9ms".parse().unwrap();
             let network = Network { delay, fifo, ..Network::default() };
-            let mut wires = Wires::new(&network, 2, 3);
-            let arrivals: Vec<Time> = (0..100)
-                .map(|i| match wires.fate(Time::from_millis(i), NodeId(0), NodeId(1)) {
-                    Fate::Arrives(at) => at,
+            let mut wires = Wires::new(&network, 4, 3);
+            let mut arrivals = [const { Vec::new() }; 3];
+            for i in 0..300 {
+                // Three links in turn, the last address first.
+                let to = 3 - i as u32 % 3;
+                match wires.fate(Time::from_millis(i), NodeId(0), NodeId(to)) {
+                    Fate::Arrives(at) => arrivals[to as usize - 1].push(at),
                     Fate::Lost | Fate::ArrivesTwice(..) => unreachable!(),
-                })
-                .collect();
-            !arrivals.is_sorted()
+                }
+            }
+            arrivals.iter().any(|link| !link.is_sorted())
         };
         assert!(overtakes(false));
         assert!(!overtakes(true));

@@ -59,6 +59,7 @@ impl Users {
         self.plan(at, node, Deed::Ask(wish));
     }
 
+    #[inline]
     pub(crate) fn next_time(&self) -> Option<Time> {
         self.agenda.first_key_value().map(|(&(at, _), _)| at)
     }

@@ -1,19 +1,24 @@
 //! The step loop: processes, what is in flight between them, and the clock.
 
+mod ending;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::mem;
+use std::{hint, mem};
 
 use vez_core::kind::kind_of;
 use vez_core::problem::{Court, Tally};
 use vez_core::{
-    Breach, Ctx, Effect, Ending, Env, Event, NodeId, Notice, Problem, Promise, Protocol, Reaction,
-    Seeded, Terms, Time, Topology, Wish,
+    Breach, Ctx, Effect, Ending, Env, Event, NodeId, Notice, Problem, Protocol, Reaction, Seeded,
+    Terms, Time, Topology, Wish,
 };
 
 use crate::network::{Fate, Wires, scale};
 use crate::plan::{Directions, Forget};
 use crate::users::Users;
-use crate::{Happening, Input, LossCause, Messages, Observer, Plan, Queue, Report, Verdict, Who};
+use crate::{Happening, Input, LossCause, Messages, Observer, Plan, Queue, Report, Who};
+
+/// What the nearer caches of a processor hold, in bytes: a rough guess that only speed rests on.
+const CACHE: usize = 1 << 18;
 
 /// A system of processes and everything in flight between them.
 pub(crate) struct World<'a, P: Protocol, O> {
@@ -26,6 +31,8 @@ pub(crate) struct World<'a, P: Protocol, O> {
     last: Time,
     /// `None` while down.
     processes: Vec<Option<P>>,
+    /// Whether they are too many for the nearer caches.
+    is_large: bool,
     /// What those that are down will find when they come back.
     saved: BTreeMap<NodeId, P::Durable>,
     paused: BTreeMap<NodeId, Time>,
@@ -81,6 +88,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             now: Time::ZERO,
             last: Time::ZERO,
             processes: Vec::with_capacity(topology.n() as usize),
+            is_large: CACHE < topology.n() as usize * size_of::<Option<P>>(),
             saved: BTreeMap::new(),
             paused: BTreeMap::new(),
             doomed: BTreeSet::new(),
@@ -136,38 +144,51 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
     /// Everything of one moment: what is asked and done from outside, then what arrives, then
     /// what runs out. After each, whatever it caused at this same moment takes its place.
     fn live_through(&mut self, now: Time) -> Result<(), Ending> {
+        while let Some(&index) = self.agenda.get(self.happened)
+            && self.plan.inputs[index as usize].0 == now
+        {
+            self.go_on()?;
+            self.happened += 1;
+            let plan = self.plan;
+            self.happen(&plan.inputs[index as usize].1);
+        }
         loop {
-            if self.content {
-                return Err(Ending::Quiescent);
-            }
-            if self.plan.steps_max < self.reactions {
-                return Err(Ending::Limit);
-            }
-            if let Some(&index) = self.agenda.get(self.happened)
-                && self.plan.inputs[index as usize].0 == now
-            {
-                self.happened += 1;
-                let plan = self.plan;
-                self.happen(&plan.inputs[index as usize].1);
-            } else if self.users.next_time() == Some(now) {
+            self.go_on()?;
+            if self.users.next_time() == Some(now) {
                 if let Some((node, wish)) = self.users.next_deed() {
                     self.wish(node, wish);
                 }
-            } else if let Some((item, message)) = self.flights.pop_at(now) {
-                self.arrive(item.key, item.seq, message);
-            } else if let Some((item, timer)) = self.timers.pop_at(now) {
-                self.fire(NodeId((item.key >> 32) as u32), timer, item.seq);
+            } else if self.flights.is_due(now) {
+                let item = self.flights.take();
+                if self.is_large {
+                    self.read_ahead();
+                }
+                self.arrive(item.key, item.seq, item.what);
+            } else if self.timers.is_due(now) {
+                let item = self.timers.take();
+                self.fire(NodeId((item.key >> 32) as u32), item.what, item.seq);
             } else {
                 return Ok(());
             }
         }
     }
 
+    /// Whether there is a reason to stop in the middle of a moment.
+    #[inline]
+    fn go_on(&self) -> Result<(), Ending> {
+        if self.content {
+            return Err(Ending::Quiescent);
+        }
+        if self.plan.steps_max < self.reactions {
+            return Err(Ending::Limit);
+        }
+        Ok(())
+    }
+
     fn next_moment(&self) -> Option<Time> {
         let input = self.agenda.get(self.happened).map(|&i| self.plan.inputs[i as usize].0);
-        let moments =
-            [input, self.users.next_time(), self.flights.next_time(), self.timers.next_time()];
-        moments.into_iter().flatten().min()
+        let outside = earlier(input, self.users.next_time());
+        earlier(outside, earlier(self.flights.next_time(), self.timers.next_time()))
     }
 
     fn happen(&mut self, input: &Input) {
@@ -263,6 +284,17 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         }
     }
 
+    /// Reads the processes that will hear the next few messages, all together: one by one, each
+    /// when its turn comes, the processor would wait for each.
+    #[inline]
+    fn read_ahead(&self) {
+        let read = self.flights.ahead().iter().map(|item| {
+            let node = NodeId((item.key >> 32) as u32);
+            (u64::from(self.is_up(node)), self.topology.uid(node))
+        });
+        hint::black_box(read.fold(0, |sum, (up, uid)| sum ^ up ^ uid));
+    }
+
     fn arrive(&mut self, key: u64, id: u64, message: P::Message) {
         let (node, from) = (NodeId((key >> 32) as u32), NodeId(key as u32));
         self.last = self.now;
@@ -299,52 +331,68 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         self.steps += 1;
         let env = Env { me: node, topology: self.topology, config: self.config };
         let process = P::start(saved, &mut Ctx::new(env, &mut self.choices, &mut self.effects));
+        self.rounds = self.rounds.max(process.epoch());
         self.processes[node.index()] = Some(process);
         self.show(|| Happening::Booted { node });
         self.conclude(node);
     }
 
-    /// Feeds an event to a process that is up, and carries out what it wants done.
+    /// Feeds an event to a process that is up, and carries out what it wants done; then it hears
+    /// what it said to itself.
     #[inline]
     fn react(&mut self, node: NodeId, event: Event<P>) {
-        let process = self.processes[node.index()].as_mut().expect("only the living react");
-        let env = Env { me: node, topology: self.topology, config: self.config };
-        process.step(event, &mut Ctx::new(env, &mut self.choices, &mut self.effects));
+        self.step(node, event);
         self.conclude(node);
     }
 
-    /// Ends a step: what must survive is safe, then what was said leaves, then what the process
-    /// said to itself is heard.
+    #[inline]
+    fn step(&mut self, node: NodeId, event: Event<P>) {
+        let process = self.processes[node.index()].as_mut().expect("only the living react");
+        let env = Env { me: node, topology: self.topology, config: self.config };
+        process.step(event, &mut Ctx::new(env, &mut self.choices, &mut self.effects));
+        self.rounds = self.rounds.max(process.epoch());
+    }
+
     #[inline]
     fn conclude(&mut self, node: NodeId) {
-        loop {
-            self.reactions += 1;
-            let process = self.processes[node.index()].as_ref().expect("it just ran");
-            self.rounds = self.rounds.max(process.epoch());
-            if O::WATCHES {
-                let what = Happening::Now { node, process };
-                self.observer.on(self.now, self.topology, what);
-            }
-            if !self.doomed.is_empty() && self.doomed.remove(&node) {
-                self.effects.clear();
-                return self.crash(node);
-            }
-            self.carry_out(node);
-            let Some(message) = self.local.pop_front() else { return };
+        self.end_step(node);
+        if !self.local.is_empty() {
+            self.hear_itself(node);
+        }
+    }
+
+    #[cold]
+    fn hear_itself(&mut self, node: NodeId) {
+        while let Some(message) = self.local.pop_front() {
             if self.plan.steps_max < self.reactions {
                 return self.local.clear();
             }
-            let process = self.processes[node.index()].as_mut().expect("it just ran");
-            let env = Env { me: node, topology: self.topology, config: self.config };
-            let ctx = &mut Ctx::new(env, &mut self.choices, &mut self.effects);
-            process.step(Event::Message { from: node, message }, ctx);
+            self.step(node, Event::Message { from: node, message });
+            self.end_step(node);
         }
+    }
+
+    /// Ends a step: what must survive is safe, then what was said leaves.
+    #[inline]
+    fn end_step(&mut self, node: NodeId) {
+        self.reactions += 1;
+        if O::WATCHES {
+            let process = self.processes[node.index()].as_ref().expect("it just ran");
+            let what = Happening::Now { node, process };
+            self.observer.on(self.now, self.topology, what);
+        }
+        if !self.doomed.is_empty() && self.doomed.remove(&node) {
+            self.effects.clear();
+            return self.crash(node);
+        }
+        self.carry_out(node);
     }
 
     #[inline]
     fn carry_out(&mut self, node: NodeId) {
-        let mut effects = mem::take(&mut self.effects);
-        for effect in effects.drain(..) {
+        // Taken from the end, one by one, they need no second list.
+        self.effects.reverse();
+        while let Some(effect) = self.effects.pop() {
             match effect {
                 Effect::Send { to, message } if to == node => self.local.push_back(message),
                 Effect::Send { to, message } => self.send(node, to, message),
@@ -358,7 +406,6 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
                 }
             }
         }
-        self.effects = effects; // Keeps its capacity.
     }
 
     #[inline]
@@ -387,14 +434,16 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
 
     #[inline]
     fn count(&mut self, message: &P::Message) {
-        self.messages.total += 1;
         let kind = kind_of(message);
         let index = kind.index as usize;
         if self.by_kind.len() <= index {
             self.by_kind.resize(index + 1, ("", 0));
         }
-        self.by_kind[index].0 = kind.name;
-        self.by_kind[index].1 += 1;
+        let (name, count) = &mut self.by_kind[index];
+        if *count == 0 {
+            *name = kind.name;
+        }
+        *count += 1;
     }
 
     fn lose(&mut self, id: u64, cause: LossCause) {
@@ -455,6 +504,9 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
     }
 
     fn note_breaches(&mut self) {
+        if self.breaches.is_empty() {
+            return;
+        }
         for breach in mem::take(&mut self.breaches) {
             self.show(|| Happening::Broken(&breach));
             if !self.broken.iter().any(|(_, known)| known.promise == breach.promise) {
@@ -513,41 +565,12 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             self.observer.on(self.now, self.topology, what());
         }
     }
+}
 
-    fn finish(mut self, ending: Ending) -> (Report, O) {
-        self.now = self.last;
-        let court = &mut Court { topology: self.topology, breaches: &mut self.breaches };
-        self.spec.at_rest(ending, court);
-        self.note_breaches();
-        for (kind, count) in self.by_kind {
-            self.messages.add(kind, count);
-        }
-        let verdict = |&promise: &Promise| {
-            let broken = self.broken.iter().find(|(_, breach)| breach.promise == promise);
-            let detail = broken.map(|(_, breach)| breach.detail.clone());
-            Verdict {
-                promise,
-                kept: broken.is_none(),
-                claimed: P::META.promises.contains(&promise),
-                broken_at: broken.map(|&(at, _)| at),
-                detail: detail.or_else(|| self.spec.remark(promise)),
-            }
-        };
-        // Where no fences are promised there are none to judge.
-        let judged = |verdict: &Verdict| verdict.claimed || verdict.promise != Promise::Fencing;
-        let report = Report {
-            ending,
-            time: self.last,
-            steps: self.steps,
-            rounds: self.rounds,
-            messages: self.messages,
-            promises: P::Problem::PROMISES.iter().map(verdict).filter(judged).collect(),
-            account: self.tally.into(),
-            unexpected: self.unexpected,
-            unexpected_first: self.unexpected_first,
-            queue_bytes_max: self.flights.bytes() + self.timers.bytes(),
-        };
-        (report, self.observer)
+fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 

@@ -1,0 +1,49 @@
+//! How fast the simulator is, and against what: ratios measured in one run, side by side.
+
+mod bare;
+mod counting;
+mod measure;
+mod ours;
+mod peers;
+mod sim;
+mod table;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: vez-bench sim [--quick] [--format table|json]";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Succeeds if every target is met.
+fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let mut words = arguments.iter().map(String::as_str);
+    let (mut quick, mut json) = (false, false);
+    anyhow::ensure!(words.next() == Some("sim"), USAGE);
+    while let Some(word) = words.next() {
+        match (word, if word == "--format" { words.next() } else { None }) {
+            ("--quick", None) => quick = true,
+            ("--format", Some("json")) => json = true,
+            ("--format", Some("table")) => json = false,
+            _ => anyhow::bail!(USAGE),
+        }
+    }
+    let table = sim::measure(sim::Scale { quick });
+    let mut out = io::stdout().lock();
+    if json {
+        table.print_json(&mut out)?;
+    } else {
+        table.print(&mut out)?;
+    }
+    out.flush()?;
+    Ok(ExitCode::from(u8::from(!table.all_met())))
+}
