@@ -9,7 +9,7 @@ mod validity;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Court, Ending, Problem, Reaction, Terms, Wish};
+use super::{Court, Debt, Ending, Problem, Reaction, Terms, Wish};
 use crate::{NodeId, NodeSet, Promise, Term, Topology, Winner};
 
 use stability::Stability;
@@ -144,6 +144,21 @@ impl Problem for Election {
         validity::at_rest(self, court);
     }
 
+    /// Each who asked is owed a leader; all are owed one whom they all follow.
+    fn debts(&self) -> Vec<Debt> {
+        let mut debts = Vec::new();
+        match self.leaders().next() {
+            None => {
+                let owed = self.views().filter(|(_, seat)| seat.owed);
+                let debt = |(node, _)| Debt { promise: Promise::Termination, node: Some(node) };
+                debts.extend(owed.map(debt));
+            }
+            Some(leader) if self.views().all(|(_, seat)| seat.leader == Some(leader)) => (),
+            Some(_) => debts.push(Debt { promise: Promise::Agreement, node: None }),
+        }
+        debts
+    }
+
     /// An election is never over for good: leaders fail.
     fn is_settled(&self) -> bool {
         false
@@ -198,7 +213,7 @@ pub(crate) mod history {
 
     pub(crate) fn judged(history: &[Fact], winner: Winner) -> Vec<Breach> {
         let topology = Topology::of(Layout::Complete, 3).unwrap();
-        let terms = Terms { winner, wait_bound: None, fenced: false };
+        let terms = Terms { winner, wait_bound: None, fenced: false, counted: true };
         let mut spec = Election::new(&topology, terms);
         let mut breaches = Vec::new();
         let mut court = Court { topology: &topology, breaches: &mut breaches };
