@@ -6,8 +6,8 @@ use std::mem;
 use vez_core::kind::kind_of;
 use vez_core::problem::{Court, Tally};
 use vez_core::{
-    Breach, Ctx, Effect, Ending, Env, Event, NodeId, Notice, Problem, Promise, Protocol, Reaction,
-    Seeded, Terms, Time, Topology, Wish,
+    Breach, Chance, Ctx, Effect, Ending, Env, Event, NodeId, Notice, Problem, Promise, Protocol,
+    Reaction, Seeded, Terms, Time, Topology, Wish,
 };
 
 use crate::network::{Fate, Wires, scale};
@@ -43,7 +43,7 @@ pub(crate) struct World<'a, P: Protocol, O> {
     /// What a process says to itself, heard as soon as its step is over.
     local: VecDeque<P::Message>,
     wires: Wires<'a>,
-    choices: Seeded,
+    choices: Choices<'a>,
     clock_draws: Seeded,
     /// Reused by every step.
     effects: Vec<Effect<P>>,
@@ -53,6 +53,8 @@ pub(crate) struct World<'a, P: Protocol, O> {
     broken: Vec<(Time, Breach)>,
     by_kind: Vec<(&'static str, u64)>,
     seq: u64,
+    /// How often a timer was armed.
+    arms: u64,
     /// Every wish was met, and the algorithm would go on for ever.
     content: bool,
     /// Everything processes reacted to, requests and words to oneself included.
@@ -92,7 +94,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             armed: Vec::new(),
             local: VecDeque::new(),
             wires: Wires::new(&plan.network, topology.n(), plan.seed),
-            choices: Seeded::stream(plan.seed, 2),
+            choices: Choices { told: plan.choices.iter(), drawn: Seeded::stream(plan.seed, 2) },
             clock_draws: Seeded::stream(plan.seed, 3),
             effects: Vec::new(),
             spec: P::Problem::new(topology, Terms::of::<P>(config, topology)),
@@ -101,6 +103,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             broken: Vec::new(),
             by_kind: Vec::new(),
             seq: 0,
+            arms: 0,
             content: false,
             reactions: 0,
             steps: 0,
@@ -371,6 +374,12 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             return self.lose(id, LossCause::Cut);
         }
         let key = u64::from(to.0) << 32 | u64::from(from.0);
+        let plan = self.plan;
+        if !plan.messages.is_empty()
+            && let Some(delays) = plan.messages.get(&self.messages.total)
+        {
+            return self.send_as_planned(key, id, message, delays);
+        }
         match self.wires.fate(self.now, from, to) {
             Fate::Lost => self.lose(id, LossCause::Chance),
             Fate::Arrives(at) => self.flights.push(at, key, id, message),
@@ -382,6 +391,20 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
                 self.flights.push(at, key, id, message.clone());
                 self.flights.push(again, key, copy, message);
             }
+        }
+    }
+
+    fn send_as_planned(&mut self, key: u64, id: u64, message: P::Message, delays: &[Time]) {
+        let Some((&first, again)) = delays.split_first() else {
+            return self.lose(id, LossCause::Chance);
+        };
+        self.flights.push(self.now + first, key, id, message.clone());
+        for &delay in again {
+            self.seq += 1;
+            let copy = self.seq;
+            self.messages.duplicated += 1;
+            self.show(|| Happening::Repeated { id, copy });
+            self.flights.push(self.now + delay, key, copy, message.clone());
         }
     }
 
@@ -408,7 +431,11 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             0 => earliest,
             _ => earliest + Time::from_micros(self.clock_draws.below_u64(width + 1)),
         };
-        let until = self.now + self.on_own_clock(node, drawn);
+        self.arms += 1;
+        let until = match self.plan.timers.get(&self.arms) {
+            Some(&span) => self.now + span,
+            None => self.now + self.on_own_clock(node, drawn),
+        };
         self.seq += 1;
         self.timers.push(until, u64::from(node.0) << 32, self.seq, timer);
         if self.armed.is_empty() {
@@ -545,6 +572,21 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             queue_bytes_max: self.flights.bytes() + self.timers.bytes(),
         };
         (report, self.observer)
+    }
+}
+
+/// Choices as the plan tells them, then as the seed draws them.
+struct Choices<'a> {
+    told: std::slice::Iter<'a, u32>,
+    drawn: Seeded,
+}
+
+impl Chance for Choices<'_> {
+    fn below(&mut self, bound: u32) -> u32 {
+        match self.told.next() {
+            Some(&choice) => choice.min(bound - 1),
+            None => self.drawn.below(bound),
+        }
     }
 }
 
