@@ -125,6 +125,12 @@ impl<P: Protocol> Mind<'_, P> {
             let side = self.weather(world[WEATHER]).side;
             self.send_into(&mut net, side, flat.sent);
         }
+        if let Code::Pass(_) = Code::of(action.code) {
+            for local in &mut after[LOCALS..] {
+                let (flat, _) = self.answers(*local, action.code);
+                *local = self.flats[flat as usize].next;
+            }
+        }
         net.sort_unstable();
         after.extend_from_slice(&net);
         self.scratch = net;

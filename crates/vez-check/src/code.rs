@@ -14,6 +14,8 @@ pub(crate) enum Code {
     /// Who is cut off from the others, a bit each.
     Split(u32),
     Heal,
+    /// The number of a span of time.
+    Pass(u32),
     /// The word of what happens at a process that crashes between saving and sending.
     Unsent(u32),
 }
@@ -35,6 +37,7 @@ impl Code {
             Self::Lose => (6, 0),
             Self::Split(side) => (7, side),
             Self::Heal => (8, 0),
+            Self::Pass(span) => (9, span),
             Self::Unsent(word) => return word | UNSENT,
         };
         assert!(argument <= ARGUMENT, "more messages than numbers for them");
@@ -56,6 +59,7 @@ impl Code {
             6 => Self::Lose,
             7 => Self::Split(argument),
             8 => Self::Heal,
+            9 => Self::Pass(argument),
             kind => unreachable!("no code has kind {kind}"),
         }
     }
@@ -89,11 +93,12 @@ mod tests {
             Code::Lose,
             Code::Split(5),
             Code::Heal,
+            Code::Pass(4),
             Code::Unsent(Code::Hear(7).word()),
         ];
         for code in codes {
             assert_eq!(Code::of(code.word()), code);
         }
-        assert_eq!(codes[9].bare(), Code::Hear(7));
+        assert_eq!(codes[10].bare(), Code::Hear(7));
     }
 }

@@ -158,6 +158,7 @@ impl<P: Protocol> Mind<'_, P> {
             }
             Code::Ask(_) => 2 << 29 | action.node,
             Code::Fire(timer) => 3 << 29 | timer,
+            Code::Pass(_) => 5 << 29,
             _ => 4 << 29,
         }
     }

@@ -4,7 +4,7 @@
 //! **Invariant:** what a number stands for never changes.
 
 use vez_core::problem::Court;
-use vez_core::{Breach, Debt, Ending, NodeId, Problem, Protocol, Request};
+use vez_core::{Breach, Debt, Ending, NodeId, Problem, Protocol, Request, Time};
 
 use crate::code::Code;
 use crate::intern::{Intern, PairMap};
@@ -65,6 +65,7 @@ pub(crate) struct Lore<'a, P: Protocol> {
     pub(crate) locals: Intern<Local<P>>,
     pub(crate) packets: Intern<Packet<P::Message>>,
     pub(crate) timers: Intern<(NodeId, P::Timer)>,
+    pub(crate) spans: Intern<Time>,
     pub(crate) queues: Intern<Vec<u32>>,
     pub(crate) weathers: Intern<Weather>,
     pub(crate) specs: Intern<P::Problem>,
@@ -84,6 +85,7 @@ impl<'a, P: Protocol> Lore<'a, P> {
             locals: Intern::default(),
             packets: Intern::default(),
             timers: Intern::default(),
+            spans: Intern::default(),
             queues: Intern::default(),
             weathers: Intern::default(),
             specs: Intern::default(),
@@ -121,6 +123,7 @@ impl<'a, P: Protocol> Lore<'a, P> {
             Code::Crash => Cause::Crash,
             Code::Restart { forget } => Cause::Restart { forget },
             Code::Boot => Cause::Boot,
+            Code::Pass(span) => Cause::Pass(*self.spans.get(span)),
             code => unreachable!("{code:?} happens to the network"),
         }
     }

@@ -7,7 +7,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use vez_core::Protocol;
+use vez_core::{Protocol, Time};
 
 use crate::code::Code;
 use crate::intern::{PairMap, mix};
@@ -91,7 +91,11 @@ pub(crate) struct LocalFacts {
     pub(crate) wishes: bool,
     pub(crate) suspicions: bool,
     pub(crate) is_over: bool,
+    /// Those that may run out now: a range of `timers`.
     pub(crate) timers: (u32, u32),
+    pub(crate) must_fire: bool,
+    /// When the next of its timers may, or must, run out.
+    pub(crate) next_moment: Option<Time>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -255,11 +259,37 @@ impl<'a, P: Protocol> Mind<'a, P> {
                 self.charge(world, Change::Crash, &mut actions[first..]);
             }
         }
+        if self.model.is_synchronous() && net.is_empty() {
+            self.expand_time(world, fingerprint, actions);
+        }
         self.expand_net(world, fingerprint, weather, actions);
         if 0 < weather.partitions || weather.side != 0 {
             self.expand_partitions(world, fingerprint, weather, actions);
         }
         actions.iter().any(|action| action.is_due)
+    }
+
+    /// Where all that was said has been heard, time passes until a timer may run out; never
+    /// beyond the moment when one must.
+    fn expand_time(&mut self, world: &[u32], fingerprint: u64, actions: &mut Vec<Action>) {
+        let locals = &world[LOCALS..LOCALS + self.n];
+        let mut moment = None;
+        for &local in locals {
+            let facts = self.local(local);
+            if facts.must_fire {
+                return;
+            }
+            moment = [moment, facts.next_moment].into_iter().flatten().min();
+        }
+        let Some(moment) = moment else { return };
+        let span = open(self.lore).spans.id(moment);
+        let code = Code::Pass(span);
+        let mut after = fingerprint;
+        for &local in locals {
+            let (flat, _) = self.answers(local, code.word());
+            after = after.wrapping_add(self.flats[flat as usize].delta);
+        }
+        actions.push(Action { is_due: true, ..Action::of_network(world, after, code) });
     }
 
     fn expand_net(

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use vez_core::{
     Chance, Channel, Ctx, Effect, Env, Event, NodeId, Notice, Problem, Promise, Protocol, Request,
-    Script, Terms, Timing, Topology, Wish,
+    Script, Terms, Time, Timing, Topology, Wish,
 };
 
 use crate::Options;
@@ -23,7 +23,7 @@ pub(crate) struct Local<P: Protocol> {
     pub(crate) node: NodeId,
     pub(crate) life: Life<P>,
     /// In order.
-    pub(crate) armed: Vec<P::Timer>,
+    pub(crate) armed: Vec<(P::Timer, Span)>,
     pub(crate) wishes_left: u32,
     pub(crate) suspicions_left: u32,
 }
@@ -35,15 +35,30 @@ pub(crate) enum Life<P: Protocol> {
     Down(P::Durable),
 }
 
+/// How soon a timer may run out, and how soon it must. Nothing is known of either, and both are
+/// zero, where timing is asynchronous.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Span {
+    pub(crate) earliest: Time,
+    pub(crate) latest: Time,
+}
+
 /// What can happen to a process.
 #[derive(Clone, Debug)]
 pub(crate) enum Cause<P: Protocol> {
     Boot,
     Ask(Request<P>),
-    Hear { from: NodeId, message: P::Message },
+    Hear {
+        from: NodeId,
+        message: P::Message,
+    },
     Fire(P::Timer),
     Crash,
-    Restart { forget: bool },
+    Restart {
+        forget: bool,
+    },
+    /// Time passes, for everyone alike.
+    Pass(Time),
 }
 
 /// What the spec hears of a step.
@@ -172,8 +187,14 @@ impl<P: Protocol> Model<'_, P> {
                 run.feed(Event::Message { from: *from, message: message.clone() });
             }
             (Cause::Fire(timer), Life::Up(_)) => {
-                run.branch.next.armed.retain(|armed| armed != timer);
+                run.branch.next.armed.retain(|(armed, _)| armed != timer);
                 run.feed(Event::Timer(*timer));
+            }
+            (&Cause::Pass(time), _) => {
+                for (_, span) in &mut run.branch.next.armed {
+                    span.earliest = span.earliest.saturating_sub(time);
+                    span.latest = span.latest.saturating_sub(time);
+                }
             }
             // What reaches a process that is down is lost.
             (Cause::Hear { .. }, Life::Down(_)) => return (!unsent).then_some(run.branch),
@@ -268,13 +289,18 @@ impl<'a, P: Protocol> Run<'a, P> {
         match effect {
             Effect::Send { to, message } if to == next.node => self.local.push_back(message),
             Effect::Send { to, message } => sent.push((to, message)),
-            Effect::Arm { timer, .. } => {
+            Effect::Arm { timer, after } => {
                 arms.push(timer);
-                if let Err(place) = next.armed.binary_search(&timer) {
-                    next.armed.insert(place, timer);
+                let span = match self.model.is_synchronous() {
+                    true => Span { earliest: *after.start(), latest: *after.end() },
+                    false => Span::default(),
+                };
+                match next.armed.binary_search_by_key(&timer, |&(armed, _)| armed) {
+                    Ok(place) => next.armed[place].1 = span,
+                    Err(place) => next.armed.insert(place, (timer, span)),
                 }
             }
-            Effect::Disarm { timer } => next.armed.retain(|&armed| armed != timer),
+            Effect::Disarm { timer } => next.armed.retain(|&(armed, _)| armed != timer),
             Effect::Notify(notice) => facts.push(Fact::Told(notice)),
             Effect::Unexpected(what) => {
                 unexpected.get_or_insert(what);

@@ -38,6 +38,9 @@ pub(crate) fn narrate<P: Protocol>(mind: &Mind<'_, P>, path: &Path) -> (Vec<Step
     }
     let mut steps = Vec::new();
     for (world, action) in &path.steps {
+        if let Code::Pass(_) = Code::of(action.code) {
+            continue; // On the simulator's clock every timer runs as long as it is told to.
+        }
         teller.now = teller.now + Time::from_millis(1);
         let step = teller.tell(mind, world, action);
         steps.push(step);
@@ -107,7 +110,7 @@ impl<P: Protocol> Teller<'_, P> {
                 let how = if forget { " and has forgotten everything" } else { "" };
                 (format!("{name} comes back{how}"), Deed::Restart { node, forget })
             }
-            Cause::Boot => unreachable!("everyone was born before the first step"),
+            Cause::Boot | Cause::Pass(_) => unreachable!("everyone was born before the first step"),
         };
         for fact in &branch.facts {
             match fact {

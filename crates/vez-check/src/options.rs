@@ -10,6 +10,8 @@ pub struct Options {
     /// Whose users ask at all; everyone's if `None`.
     pub askers: Option<NodeSet>,
     pub channel: Channel,
+    /// Where it is synchronous, what is said is heard at once, and timers run out in the order in
+    /// which they should.
     pub timing: Timing,
     /// How many crashes there may be in a run.
     pub crashes: u32,

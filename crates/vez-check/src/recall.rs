@@ -1,6 +1,6 @@
 //! Looking things up: first in one's own notes, then in the shared lore.
 
-use vez_core::{NodeId, Protocol};
+use vez_core::{NodeId, Protocol, Time};
 
 use crate::code::Code;
 use crate::lore::{Ask, Ruling, Weather};
@@ -88,6 +88,9 @@ impl<P: Protocol> Mind<'_, P> {
         for id in self.locals.len()..lore.locals.len() {
             let local = lore.locals.get(id as u32);
             let (node, armed) = (local.node, local.armed.clone());
+            let ready = armed.iter().filter(|(_, span)| span.earliest == Time::ZERO);
+            let ready: Vec<P::Timer> = ready.map(|&(timer, _)| timer).collect();
+            let moments = armed.iter().flat_map(|(_, span)| [span.earliest, span.latest]);
             let facts = LocalFacts {
                 is_up: local.process().is_some(),
                 wishes: 0 < local.wishes_left,
@@ -95,9 +98,11 @@ impl<P: Protocol> Mind<'_, P> {
                 is_over: local
                     .process()
                     .is_some_and(|process| self.model.options.epoch_max < process.epoch()),
-                timers: (self.timers.len() as u32, (self.timers.len() + armed.len()) as u32),
+                timers: (self.timers.len() as u32, (self.timers.len() + ready.len()) as u32),
+                must_fire: armed.iter().any(|(_, span)| span.latest == Time::ZERO),
+                next_moment: moments.filter(|&moment| Time::ZERO < moment).min(),
             };
-            self.timers.extend(armed.into_iter().map(|timer| lore.timers.id((node, timer))));
+            self.timers.extend(ready.into_iter().map(|timer| lore.timers.id((node, timer))));
             self.locals.push(facts);
         }
     }
