@@ -19,8 +19,8 @@ impl<P: Protocol> Mind<'_, P> {
         actions: &mut Vec<Action>,
     ) {
         let local = world[LOCALS + node as usize];
-        let word = code.word();
-        let (first, end) = self.answers(local, word);
+        let code = code.word();
+        let (first, end) = self.answers(local, code);
         let uses_up = item != NONE && !self.model.is_lossy();
         let mut before = fingerprint;
         if uses_up {
@@ -41,7 +41,7 @@ impl<P: Protocol> Mind<'_, P> {
             }
             actions.push(Action {
                 fingerprint: after,
-                code: word,
+                code,
                 node,
                 item,
                 uses_up,

@@ -82,5 +82,5 @@ pub fn check<P: Protocol>(
     let model = Model::<P> { topology, config, options };
     let lore = Mutex::new(Lore::new(&model));
     let explored = bfs::explore(&lore, hooks);
-    Ok(verdict::conclude(&lore, explored, hooks))
+    Ok(verdict::conclude(&lore, &explored, hooks))
 }

@@ -86,6 +86,7 @@ pub(crate) struct Flat {
 }
 
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts, not a state machine")]
 pub(crate) struct LocalFacts {
     pub(crate) is_up: bool,
     pub(crate) wishes: bool,

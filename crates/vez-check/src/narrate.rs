@@ -41,7 +41,7 @@ pub(crate) fn narrate<P: Protocol>(mind: &Mind<'_, P>, path: &Path) -> (Vec<Step
         if let Code::Pass(_) = Code::of(action.code) {
             continue; // On the simulator's clock every timer runs as long as it is told to.
         }
-        teller.now = teller.now + Time::from_millis(1);
+        teller.now += Time::from_millis(1);
         let step = teller.tell(mind, world, action);
         steps.push(step);
     }

@@ -4,6 +4,7 @@ use vez_core::{Channel, Crashes, Meta, NodeId, NodeSet, Promise, Timing, Topolog
 
 /// What may happen in the runs that are explored, and how they are explored.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 pub struct Options {
     /// How often each user may ask: entries wished for, elections started.
     pub entries: u32,

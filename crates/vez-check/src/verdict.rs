@@ -24,12 +24,12 @@ enum Endless {
 
 pub(crate) fn conclude<'a, P: Protocol>(
     lore: &'a Mutex<Lore<'a, P>>,
-    explored: Explored,
+    explored: &Explored,
     hooks: &Hooks<'_>,
 ) -> Outcome {
     let model = open(lore).model;
     let options = model.options;
-    let mut counterexamples = findings(lore, &explored);
+    let mut counterexamples = findings(lore, explored);
     let mut endless = Endless::NotJudged;
     let searched = matches!(explored.stop, None | Some(Stop::Epoch | Stop::Broken));
     let exact = explored.visited.coverage().is_none() && options.channel != Channel::Lossy;
@@ -38,15 +38,15 @@ pub(crate) fn conclude<'a, P: Protocol>(
         if !explored.tally.turns_back {
             endless = Endless::None;
         } else if !broken && !reduces(options) {
-            endless = judge_endless(lore, &explored, hooks, &mut counterexamples);
+            endless = judge_endless(lore, explored, hooks, &mut counterexamples);
         }
     }
     let verdicts = options.promises.iter().map(|&promise| {
         let broken = counterexamples.iter().find(|found| found.promise == promise);
-        verdict(promise, broken, &explored, endless, options.channel)
+        verdict(promise, broken, explored, endless, options.channel)
     });
     let promises: Vec<Verdict> = verdicts.collect();
-    let statistics = statistics(lore, &explored, endless);
+    let statistics = statistics(lore, explored, endless);
     let worst_wait = open(lore).worst_wait;
     counterexamples.sort_by_key(|found| found.steps.len());
     let promises = promises

@@ -183,7 +183,7 @@ impl Shard {
     /// Where a key is looked for first: its middle bits, scaled to the table.
     #[inline]
     fn start(&self, key: u64) -> usize {
-        (u128::from(key << 8) * self.slots.len() as u128 >> 64) as usize
+        ((u128::from(key << 8) * self.slots.len() as u128) >> 64) as usize
     }
 
     #[inline]
@@ -220,7 +220,7 @@ impl Bits {
         let mut ones = 0;
         for round in 0..3 {
             let hash = crate::intern::mix(fingerprint ^ round);
-            let word = (u128::from(hash) * self.words.len() as u128 >> 64) as usize;
+            let word = ((u128::from(hash) * self.words.len() as u128) >> 64) as usize;
             let bit = 1 << (hash & 63);
             let before = self.words[word].fetch_or(bit, Ordering::Relaxed);
             ones += u64::from(before & bit == 0);

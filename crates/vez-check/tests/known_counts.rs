@@ -2,7 +2,7 @@
 
 mod models;
 
-use models::agrawala::Agrawala;
+use models::agrawala::{Agrawala, Flaw};
 use models::ring::Ring;
 use vez_check::{Hooks, Options, Outcome, check};
 use vez_core::{Layout, Protocol, Topology};
@@ -10,7 +10,7 @@ use vez_core::{Layout, Protocol, Topology};
 fn agrawala(n: u32, entries: u32, threads: usize) -> Outcome {
     let topology = Topology::of(Layout::Complete, n).unwrap();
     let options = Options { entries, threads, ..Options::new(&Agrawala::META) };
-    check::<Agrawala>(&topology, &(), &options, &Hooks::default()).unwrap()
+    check::<Agrawala>(&topology, &Flaw::None, &options, &Hooks::default()).unwrap()
 }
 
 fn ring(n: u32, threads: usize) -> Outcome {

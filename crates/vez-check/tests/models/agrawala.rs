@@ -31,12 +31,31 @@ pub(crate) enum Message {
     Agree,
 }
 
+/// What is wrong with it, if anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Flaw {
+    #[default]
+    None,
+    /// Compares times only: of two at the same time, neither gives way.
+    NoTieBreak,
+    /// Compares times only: of two at the same time, both give way.
+    BothGiveWay,
+    /// Agrees even while inside.
+    NeverDefersInside,
+    /// Does not learn the time from others.
+    DeafClock,
+    /// Forgets to agree on leaving.
+    NeverCatchesUp,
+    /// Enters when all but one have agreed.
+    Impatient,
+}
+
 impl Protocol for Agrawala {
     type Problem = Mutex;
     type Message = Message;
     type Timer = Never;
     type Durable = ();
-    type Config = ();
+    type Config = Flaw;
 
     const META: Meta = Meta {
         name: "agrawala",
@@ -67,7 +86,9 @@ impl Protocol for Agrawala {
             MutexRequest::Release => {
                 self.state = State::Released;
                 for peer in mem::take(&mut self.deferred) {
-                    ctx.send(peer, Message::Agree);
+                    if *ctx.config() != Flaw::NeverCatchesUp {
+                        ctx.send(peer, Message::Agree);
+                    }
                 }
             }
             MutexRequest::Withdraw => unreachable!("nobody is asked to"),
@@ -77,11 +98,18 @@ impl Protocol for Agrawala {
     fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_, Self>) {
         match message {
             Message::Request(theirs) => {
-                self.clock = self.clock.max(theirs.time);
+                let flaw = *ctx.config();
+                if flaw != Flaw::DeafClock {
+                    self.clock = self.clock.max(theirs.time);
+                }
                 let defer = match &self.state {
                     State::Released => false,
-                    State::Wanted { stamp: ours, .. } => *ours < theirs,
-                    State::Held { .. } => true,
+                    State::Wanted { stamp: ours, .. } => match flaw {
+                        Flaw::NoTieBreak => ours.time <= theirs.time,
+                        Flaw::BothGiveWay => ours.time < theirs.time,
+                        _ => *ours < theirs,
+                    },
+                    State::Held { .. } => flaw != Flaw::NeverDefersInside,
                 };
                 if defer {
                     self.deferred.insert(from);
@@ -102,8 +130,9 @@ impl Protocol for Agrawala {
 
 impl Agrawala {
     fn enter_if_agreed(&mut self, ctx: &mut Ctx<'_, Self>) {
+        let missing = usize::from(*ctx.config() == Flaw::Impatient);
         if let State::Wanted { stamp, awaiting } = &self.state
-            && awaiting.is_empty()
+            && awaiting.len() <= missing
         {
             self.state = State::Held { stamp: *stamp };
             ctx.notify(MutexNotice::Entered { fence: None });

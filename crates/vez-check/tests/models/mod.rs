@@ -4,3 +4,5 @@
 
 pub(crate) mod agrawala;
 pub(crate) mod ring;
+pub(crate) mod tries;
+pub(crate) mod votes;
