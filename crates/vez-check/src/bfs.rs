@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use vez_core::Protocol;
 
+use crate::ample::Oracle;
 use crate::layer::Layer;
 use crate::lore::Lore;
 use crate::mind::{Action, Birth, Mind, NONE, SPEC, open};
@@ -106,6 +107,7 @@ struct Haul {
 pub(crate) fn explore<'a, P: Protocol>(
     lore: &'a Mutex<Lore<'a, P>>,
     hooks: &Hooks<'_>,
+    oracle: Option<&Oracle<'_, P>>,
 ) -> Explored {
     let options = open(lore).model.options;
     let mut minds: Vec<Mind<'a, P>> =
@@ -119,7 +121,7 @@ pub(crate) fn explore<'a, P: Protocol>(
     };
     let mut layer = explored.begin(&mut minds[0]);
     while !layer.is_empty() {
-        let (next, stop) = explored.live_through(&layer, &mut minds, hooks);
+        let (next, stop) = explored.live_through(&layer, &mut minds, hooks, oracle);
         explored.end_layer(&next);
         let broken = !explored.findings.is_empty() && !options.keep_going;
         if let Some(stop) = if broken { Some(Stop::Broken) } else { stop } {
@@ -162,6 +164,7 @@ impl Explored {
         layer: &Layer,
         minds: &mut [Mind<'_, P>],
         hooks: &Hooks<'_>,
+        oracle: Option<&Oracle<'_, P>>,
     ) -> (Layer, Option<Stop>) {
         let options = minds[0].model.options;
         let base = self.log.parents.len() - layer.len();
@@ -192,7 +195,7 @@ impl Explored {
                     memory: fixed,
                 },
             };
-            run(&round, minds, &mut hauls);
+            run(&round, minds, &mut hauls, oracle);
             let taken = round.next_task.load(Ordering::Relaxed).min(tasks.len());
             let mut rest = tasks.split_off(taken);
             rest.extend(hauls.iter_mut().flat_map(|haul| haul.undone.drain(..)));
@@ -242,19 +245,29 @@ impl Explored {
     }
 }
 
-fn run<P: Protocol>(round: &Round<'_>, minds: &mut [Mind<'_, P>], hauls: &mut [Haul]) {
+fn run<P: Protocol>(
+    round: &Round<'_>,
+    minds: &mut [Mind<'_, P>],
+    hauls: &mut [Haul],
+    oracle: Option<&Oracle<'_, P>>,
+) {
     if let ([mind], [haul]) = (&mut *minds, &mut *hauls) {
-        return work(round, mind, haul);
+        return work(round, mind, haul, oracle);
     }
     std::thread::scope(|scope| {
         for (mind, haul) in minds.iter_mut().zip(hauls) {
-            scope.spawn(|| work(round, mind, haul));
+            scope.spawn(|| work(round, mind, haul, oracle));
         }
     });
 }
 
-fn work<P: Protocol>(round: &Round<'_>, mind: &mut Mind<'_, P>, haul: &mut Haul) {
-    let mut worker = Worker { round, mind, haul, actions: Vec::new(), world: Vec::new() };
+fn work<P: Protocol>(
+    round: &Round<'_>,
+    mind: &mut Mind<'_, P>,
+    haul: &mut Haul,
+    oracle: Option<&Oracle<'_, P>>,
+) {
+    let mut worker = Worker { round, mind, haul, oracle, actions: Vec::new(), world: Vec::new() };
     while !round.halt.load(Ordering::Relaxed) && !round.visited.is_crowded() {
         let Some(task) = round.tasks.get(round.next_task.fetch_add(1, Ordering::Relaxed)) else {
             return;
@@ -270,15 +283,16 @@ fn work<P: Protocol>(round: &Round<'_>, mind: &mut Mind<'_, P>, haul: &mut Haul)
     }
 }
 
-struct Worker<'a, 'b, P: Protocol> {
+struct Worker<'a, 'b, 'c, P: Protocol> {
     round: &'a Round<'a>,
     mind: &'a mut Mind<'b, P>,
     haul: &'a mut Haul,
+    oracle: Option<&'a Oracle<'c, P>>,
     actions: Vec<Action>,
     world: Vec<u32>,
 }
 
-impl<P: Protocol> Worker<'_, '_, P> {
+impl<P: Protocol> Worker<'_, '_, '_, P> {
     /// Tries everything that may happen next in one state. `false` if there was no room for it.
     fn explore(&mut self, position: usize) -> bool {
         let (world, fingerprint) = self.round.layer.get(position);
@@ -292,6 +306,14 @@ impl<P: Protocol> Worker<'_, '_, P> {
             }
         }
         let all = self.actions.len() as u64;
+        if let Some(oracle) = self.oracle
+            && let Some(index) = self.mind.ample(oracle, world, &self.actions)
+        {
+            self.actions.swap(0, index);
+            self.actions.truncate(1);
+            self.haul.tally.ample_states += 1;
+            self.haul.tally.ample_saved += all - 1;
+        }
         let mut unexpected = 0;
         for index in 0..self.actions.len() {
             let action = self.actions[index];
@@ -310,7 +332,7 @@ impl<P: Protocol> Worker<'_, '_, P> {
                 Seen::Full => return false,
             }
         }
-        self.haul.tally.transitions += all;
+        self.haul.tally.transitions += self.actions.len() as u64;
         self.haul.tally.unexpected += unexpected;
         self.haul.findings.append(&mut findings);
         true

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use vez_core::Protocol;
 
 use crate::Hooks;
+use crate::ample::Oracle;
 use crate::code::Code;
 use crate::intern::PairMap;
 use crate::lore::Lore;
@@ -34,6 +35,7 @@ impl Graph {
     /// Explores once more, and keeps everything. `None` if told to stop.
     pub(crate) fn new<'a, P: Protocol>(
         lore: &'a Mutex<Lore<'a, P>>,
+        oracle: Option<&Oracle<'_, P>>,
         hooks: &Hooks<'_>,
     ) -> Option<(Self, Mind<'a, P>)> {
         let mut mind = Mind::new(lore);
@@ -51,6 +53,10 @@ impl Graph {
         while let Some(world) = worlds.pop_front() {
             graph.firsts.push(graph.targets.len() as u32);
             mind.expand(&world, graph.fingerprints[state], &mut actions);
+            if let Some(index) = oracle.and_then(|oracle| mind.ample(oracle, &world, &actions)) {
+                actions.swap(0, index);
+                actions.truncate(1);
+            }
             for action in &actions {
                 let is_over = action.branch != NONE && {
                     let next = mind.flats[action.branch as usize].next;

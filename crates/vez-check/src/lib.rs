@@ -9,8 +9,10 @@
 //! remembered; a state of the system is a row of numbers.
 
 mod act;
+mod ample;
 mod bfs;
 mod code;
+mod dfs;
 mod graph;
 mod intern;
 mod layer;
@@ -25,18 +27,22 @@ mod recall;
 mod retrace;
 mod verdict;
 mod visited;
+mod walk;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use vez_core::{Protocol, Topology};
 
+use ample::Oracle;
+use bfs::Explored;
 use lore::Lore;
 use model::Model;
 pub use options::{CheckError, Options, Reductions, Search};
 pub use outcome::{
     Act, Counterexample, Deed, Judgement, Outcome, Replay, Statistics, Step, Stop, Verdict,
 };
+use walk::Walks;
 
 /// Ways to watch a search and to end it early.
 #[derive(Clone, Copy, Default)]
@@ -81,6 +87,35 @@ pub fn check<P: Protocol>(
     options.validate(topology)?;
     let model = Model::<P> { topology, config, options };
     let lore = Mutex::new(Lore::new(&model));
-    let explored = bfs::explore(&lore, hooks);
-    Ok(verdict::conclude(&lore, &explored, hooks))
+    let oracle = Oracle::new(&lore);
+    let explored = explore(&lore, &oracle, hooks);
+    Ok(verdict::conclude(&lore, &explored, &oracle, hooks))
+}
+
+/// Searches with reductions before one without.
+const BOLD_MAX: u32 = 8;
+
+/// Explores; where reductions turn out to have been too bold, once more with what was learnt.
+fn explore<'a, P: Protocol>(
+    lore: &'a Mutex<Lore<'a, P>>,
+    oracle: &Oracle<'a, P>,
+    hooks: &Hooks<'_>,
+) -> Explored {
+    let options = mind::open(lore).model.options;
+    let search = |oracle: Option<&Oracle<'a, P>>| match options.search {
+        Search::BreadthFirst => bfs::explore(lore, hooks, oracle),
+        Search::DepthFirst => dfs::explore(lore, hooks, oracle),
+        Search::Walks { count, steps_max, seed } => {
+            walk::explore(lore, Walks { count, steps_max, seed }, hooks)
+        }
+    };
+    if options.reductions.ample {
+        for _ in 0..BOLD_MAX {
+            let explored = search(Some(oracle));
+            if oracle.stands() {
+                return explored;
+            }
+        }
+    }
+    search(None)
 }

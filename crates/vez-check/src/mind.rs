@@ -129,6 +129,10 @@ pub(crate) struct Mind<'a, P: Protocol> {
     pub(crate) weathers: Vec<Weather>,
     pub(crate) changes: PairMap,
     pub(crate) scratch: Vec<u32>,
+    /// Pairs of process state and message, numbered; and what was granted to each under a spec.
+    pub(crate) cases: PairMap,
+    pub(crate) case_count: u32,
+    pub(crate) grants: PairMap,
 }
 
 /// The parts of a fingerprint, by what they are of.
@@ -166,6 +170,9 @@ impl<'a, P: Protocol> Mind<'a, P> {
             weathers: Vec::new(),
             changes: PairMap::default(),
             scratch: Vec::new(),
+            cases: PairMap::default(),
+            case_count: 0,
+            grants: PairMap::default(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 
 use vez_core::{Breach, Channel, Promise, Protocol, Time};
 
+use crate::ample::Oracle;
 use crate::bfs::{Explored, Finding};
 use crate::graph::{self, Graph};
 use crate::live;
@@ -25,6 +26,7 @@ enum Endless {
 pub(crate) fn conclude<'a, P: Protocol>(
     lore: &'a Mutex<Lore<'a, P>>,
     explored: &Explored,
+    oracle: &Oracle<'a, P>,
     hooks: &Hooks<'_>,
 ) -> Outcome {
     let model = open(lore).model;
@@ -37,8 +39,8 @@ pub(crate) fn conclude<'a, P: Protocol>(
         let broken = !counterexamples.is_empty() && !options.keep_going;
         if !explored.tally.turns_back {
             endless = Endless::None;
-        } else if !broken && !reduces(options) {
-            endless = judge_endless(lore, explored, hooks, &mut counterexamples);
+        } else if !broken {
+            endless = judge_endless(lore, explored, oracle, hooks, &mut counterexamples);
         }
     }
     let verdicts = options.promises.iter().map(|&promise| {
@@ -76,10 +78,6 @@ pub(crate) fn conclude<'a, P: Protocol>(
         worst_wait,
         statistics,
     }
-}
-
-fn reduces(options: &crate::Options) -> bool {
-    options.reductions.ample || !options.reductions.symmetry.is_empty()
 }
 
 /// The shortest counterexample to each promise found broken.
@@ -121,18 +119,26 @@ pub(crate) fn counterexample<P: Protocol>(
 fn judge_endless<'a, P: Protocol>(
     lore: &'a Mutex<Lore<'a, P>>,
     explored: &Explored,
+    oracle: &Oracle<'a, P>,
     hooks: &Hooks<'_>,
     counterexamples: &mut Vec<Counterexample>,
 ) -> Endless {
+    let model = open(lore).model;
+    let reductions = &model.options.reductions;
+    let is_reduced = reductions.ample || !reductions.symmetry.is_empty();
     let needed = graph::bytes(explored.tally.states, explored.tally.transitions);
-    if open(lore).model.options.memory_max < needed
-        || u64::from(u32::MAX) < explored.tally.transitions
-    {
+    if model.options.memory_max < needed || u64::from(u32::MAX) < explored.tally.transitions {
         return Endless::NotJudged;
     }
-    let Some((graph, mut mind)) = Graph::new(lore, hooks) else { return Endless::NotJudged };
+    let Some((graph, mut mind)) = Graph::new(lore, reductions.ample.then_some(oracle), hooks)
+    else {
+        return Endless::NotJudged;
+    };
+    // What was left out may be left out of a way round only where fairness does not matter.
     if !live::is_endless(&graph) {
         return Endless::None;
+    } else if is_reduced {
+        return Endless::NotJudged;
     }
     if let Some(lasso) = live::endless_debt(&graph, &mind) {
         let path = graph.path(&mut mind, lasso.start, &lasso.edges);
