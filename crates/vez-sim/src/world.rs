@@ -378,7 +378,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         if !plan.messages.is_empty()
             && let Some(delays) = plan.messages.get(&self.messages.total)
         {
-            return self.send_as_planned(key, id, message, delays);
+            return self.send_as_planned(key, id, &message, delays);
         }
         match self.wires.fate(self.now, from, to) {
             Fate::Lost => self.lose(id, LossCause::Chance),
@@ -394,7 +394,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         }
     }
 
-    fn send_as_planned(&mut self, key: u64, id: u64, message: P::Message, delays: &[Time]) {
+    fn send_as_planned(&mut self, key: u64, id: u64, message: &P::Message, delays: &[Time]) {
         let Some((&first, again)) = delays.split_first() else {
             return self.lose(id, LossCause::Chance);
         };
