@@ -5,7 +5,7 @@ use vez_check::{Hooks, Options, Reductions, check};
 use vez_core::{Channel, Protocol, Topology};
 
 /// Systems with more states than this are left out: what is compared must have been searched whole.
-const STATES_MAX: u64 = 60_000;
+const STATES_MAX: u64 = 20_000;
 
 fn agree<P: Protocol>(n: u32, options: &Options) -> bool {
     let Ok(topology) = Topology::of(P::META.layout, n) else { return false };

@@ -26,7 +26,10 @@ use crate::mind::{Action, LOCALS, Mind, SPEC, WEATHER, open};
 use crate::model::{Duty, Model};
 
 /// More than this many states of one process are not tried.
-const STATES_MAX: usize = 400;
+const STATES_MAX: usize = 100;
+/// After so many trials nothing more is granted: where messages never repeat, every one of them
+/// would have to be tried against every other.
+const TRIALS_MAX: u64 = 200_000;
 
 /// Tries out orders of events, in a lore of its own: what is only imagined must not be taken for
 /// something that was said.
@@ -44,13 +47,14 @@ struct Inner<'a, P: Protocol> {
     granted: BTreeSet<(u32, u32, u32)>,
     /// What is said in answer to each message that was granted, by real numbers. No way round.
     answers: BTreeMap<u32, BTreeSet<u32>>,
+    trials: u64,
 }
 
 impl<'a, P: Protocol> Oracle<'a, P> {
     pub(crate) fn new(real: &'a Mutex<Lore<'a, P>>) -> Self {
         let model = open(real).model;
         let (packets, granted, answers) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
-        let inner = Inner { guess: Lore::new(model), packets, granted, answers };
+        let inner = Inner { guess: Lore::new(model), packets, granted, answers, trials: 0 };
         Self { real, model, inner: Mutex::new(inner) }
     }
 
@@ -58,7 +62,9 @@ impl<'a, P: Protocol> Oracle<'a, P> {
     /// `local`, as far as is known. It is answered by `sent`.
     fn grants(&self, local: u32, packet: u32, spec: u32, sent: &[u32]) -> bool {
         let mut inner = open(&self.inner);
-        let grants = !inner.leads_back(packet, sent) && inner.tries(self, local, packet, spec);
+        let grants = inner.trials < TRIALS_MAX
+            && !inner.leads_back(packet, sent)
+            && inner.tries(self, local, packet, spec);
         if grants {
             inner.granted.insert((local, packet, spec));
             inner.answers.entry(packet).or_default().extend(sent);
@@ -71,6 +77,7 @@ impl<'a, P: Protocol> Oracle<'a, P> {
         let mut inner = open(&self.inner);
         let granted = std::mem::take(&mut inner.granted);
         inner.answers.clear();
+        inner.trials = 0;
         granted.iter().all(|&(local, packet, spec)| inner.tries(self, local, packet, spec))
     }
 }
@@ -122,6 +129,7 @@ impl<P: Protocol> Inner<'_, P> {
             }
             let mut events = self.own_events(node, local, spec);
             events.extend_from_slice(others);
+            self.trials += events.len() as u64;
             for event in events {
                 let Some(testimony) = self.swaps(local, heard, event) else { return false };
                 let next = self.only(local, event).expect("it swaps").next;

@@ -212,12 +212,6 @@ impl<'a, P: Protocol> Mind<'a, P> {
         sum
     }
 
-    /// The fingerprint by which a world is known.
-    #[expect(clippy::unused_self, reason = "symmetric worlds will share one")]
-    pub(crate) fn canonical(&self, _world: &[u32], fingerprint: u64) -> u64 {
-        fingerprint
-    }
-
     #[inline]
     pub(crate) fn part(&self, of: u64, id: u32) -> u64 {
         mix((of | u64::from(id)) ^ self.salt)

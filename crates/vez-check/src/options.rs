@@ -1,6 +1,6 @@
 //! What is explored, and how.
 
-use vez_core::{Channel, Crashes, Meta, NodeId, NodeSet, Promise, Timing, Topology};
+use vez_core::{Channel, Crashes, Meta, NodeSet, Promise, Timing, Topology};
 
 /// What may happen in the runs that are explored, and how they are explored.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,9 +63,6 @@ pub enum Search {
 pub struct Reductions {
     /// Where a message's arrival can wait for nothing and disturb nobody, only it is explored.
     pub ample: bool,
-    /// Processes that may change places. Only sound where the algorithm tells them apart by
-    /// nothing, neither by uid nor by address.
-    pub symmetry: Vec<Vec<NodeId>>,
     /// Remember three bits of this many bytes for each state instead of its fingerprint. States
     /// are overlooked.
     pub bitstate: Option<u64>,

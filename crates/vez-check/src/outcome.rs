@@ -84,8 +84,6 @@ pub struct Statistics {
     pub ample_states: u64,
     /// How many ways on were left out because of that.
     pub ample_saved: u64,
-    /// How many arrangements of the processes were taken for one.
-    pub symmetries: u64,
     /// Whether a run can go on for ever; `None` if that was not looked into.
     pub endless: Option<bool>,
 }

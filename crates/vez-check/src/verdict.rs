@@ -125,7 +125,6 @@ fn judge_endless<'a, P: Protocol>(
 ) -> Endless {
     let model = open(lore).model;
     let reductions = &model.options.reductions;
-    let is_reduced = reductions.ample || !reductions.symmetry.is_empty();
     let needed = graph::bytes(explored.tally.states, explored.tally.transitions);
     if model.options.memory_max < needed || u64::from(u32::MAX) < explored.tally.transitions {
         return Endless::NotJudged;
@@ -137,7 +136,7 @@ fn judge_endless<'a, P: Protocol>(
     // What was left out may be left out of a way round only where fairness does not matter.
     if !live::is_endless(&graph) {
         return Endless::None;
-    } else if is_reduced {
+    } else if reductions.ample {
         return Endless::NotJudged;
     }
     if let Some(lasso) = live::endless_debt(&graph, &mind) {
@@ -201,7 +200,6 @@ fn statistics<P: Protocol>(
         coverage: explored.visited.coverage(),
         ample_states: explored.tally.ample_states,
         ample_saved: explored.tally.ample_saved,
-        symmetries: 1,
         endless: match endless {
             Endless::None => Some(false),
             Endless::Judged => Some(true),
