@@ -21,7 +21,7 @@ impl<P: Protocol> Mind<'_, P> {
         let local = world[LOCALS + node as usize];
         let code = code.word();
         let (first, end) = self.answers(local, code);
-        let uses_up = item != NONE && !self.model.is_lossy();
+        let uses_up = item != NONE && !self.is_lossy;
         let mut before = fingerprint;
         if uses_up {
             before = before.wrapping_add(self.used_up(world[LOCALS + self.n + item as usize]));
@@ -59,11 +59,23 @@ impl<P: Protocol> Mind<'_, P> {
     fn sends(&mut self, world: &[u32], sent: (u32, u32)) -> u64 {
         let side = self.weather(world[WEATHER]).side;
         let mut change = 0_u64;
-        if side == 0 && !self.model.is_fifo() && !self.model.is_lossy() {
+        if side == 0 && !self.is_fifo && !self.is_lossy {
             for index in sent.0..sent.1 {
                 change = change.wrapping_add(self.part(OF_ITEM, self.sent[index as usize]));
             }
             return change;
+        }
+        if self.is_fifo && side == 0 && sent.1 - sent.0 == 1 {
+            let packet = self.sent[sent.0 as usize];
+            let ends = self.packet(packet);
+            for &queue in &world[LOCALS + self.n..] {
+                if self.queue(queue).ends == ends {
+                    let longer = self.push(queue, packet);
+                    return self.part(OF_ITEM, longer).wrapping_sub(self.part(OF_ITEM, queue));
+                }
+            }
+            let queue = self.push(NONE, packet);
+            return self.part(OF_ITEM, queue);
         }
         let mut net = std::mem::take(&mut self.scratch);
         net.clear();
@@ -87,16 +99,12 @@ impl<P: Protocol> Mind<'_, P> {
             if (side >> from ^ side >> to) & 1 == 1 {
                 continue;
             }
-            if self.model.is_fifo() {
-                let channel = |mind: &mut Self, queue: u32| {
-                    let head = mind.queue(queue).head;
-                    mind.packet(head) == (from, to)
-                };
-                match (0..net.len()).find(|&at| channel(self, net[at])) {
+            if self.is_fifo {
+                match (0..net.len()).find(|&at| self.queue(net[at]).ends == (from, to)) {
                     Some(at) => net[at] = self.push(net[at], packet),
                     None => net.push(self.push(NONE, packet)),
                 }
-            } else if !self.model.is_lossy() || !net.contains(&packet) {
+            } else if !self.is_lossy || !net.contains(&packet) {
                 net.push(packet);
             }
         }
@@ -112,7 +120,7 @@ impl<P: Protocol> Mind<'_, P> {
         net.extend_from_slice(&world[LOCALS + self.n..]);
         if action.uses_up {
             let index = action.item as usize;
-            let rest = if self.model.is_fifo() { self.queue(net[index]).rest } else { NONE };
+            let rest = if self.is_fifo { self.queue(net[index]).rest } else { NONE };
             if rest == NONE {
                 net.remove(index);
             } else {

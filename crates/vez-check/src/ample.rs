@@ -231,7 +231,7 @@ impl<P: Protocol> Mind<'_, P> {
         actions: &[Action],
     ) -> Option<usize> {
         let weather = self.weather(world[WEATHER]);
-        if self.model.is_lossy()
+        if self.is_lossy
             || 0 < weather.losses + weather.duplicates + weather.partitions
             || weather.side != 0
         {

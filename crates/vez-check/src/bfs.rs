@@ -299,7 +299,7 @@ impl<P: Protocol> Worker<'_, '_, '_, P> {
         let state = (self.round.base + position) as u32;
         let is_due = self.mind.expand(world, fingerprint, &mut self.actions);
         let mut findings = Vec::new();
-        if !is_due && !self.mind.model.is_lossy() {
+        if !is_due && !self.mind.is_lossy {
             match self.mind.at_rest(world[SPEC]) {
                 0 => (),
                 breach => findings.push(Finding { breach, state, fingerprint, last: None }),

@@ -40,7 +40,7 @@ pub(crate) fn explore<'a, P: Protocol>(
     let mut actions = Vec::new();
     while let Some((world, fingerprint, state, depth)) = stack.pop() {
         let is_due = mind.expand(&world, fingerprint, &mut actions);
-        if !is_due && !mind.model.is_lossy() {
+        if !is_due && !mind.is_lossy {
             match mind.at_rest(world[SPEC]) {
                 0 => (),
                 breach => {

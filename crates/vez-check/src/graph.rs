@@ -154,7 +154,7 @@ impl<P: Protocol> Mind<'_, P> {
         match Code::of(action.code) {
             Code::Hear(_) | Code::Lose => {
                 let item = world[LOCALS + self.n + action.item as usize];
-                match self.model.is_fifo() {
+                match self.is_fifo {
                     true => {
                         let (from, to) = self.packets[self.queues[item as usize].head as usize];
                         1 << 29 | (from * self.n as u32 + to)

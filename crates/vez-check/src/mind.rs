@@ -102,6 +102,8 @@ pub(crate) struct LocalFacts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueFacts {
     pub(crate) head: u32,
+    /// From whom, to whom.
+    pub(crate) ends: (u32, u32),
     /// What is left after the head; `NONE` if nothing.
     pub(crate) rest: u32,
 }
@@ -111,6 +113,8 @@ pub(crate) struct Mind<'a, P: Protocol> {
     pub(crate) model: &'a Model<'a, P>,
     pub(crate) n: usize,
     pub(crate) salt: u64,
+    pub(crate) is_fifo: bool,
+    pub(crate) is_lossy: bool,
     pub(crate) reactions: PairMap,
     pub(crate) answers: Vec<(u32, u32)>,
     pub(crate) flats: Vec<Flat>,
@@ -154,6 +158,8 @@ impl<'a, P: Protocol> Mind<'a, P> {
             model,
             n: model.topology.n() as usize,
             salt: mix(model.options.salt),
+            is_fifo: model.is_fifo(),
+            is_lossy: model.is_lossy(),
             reactions: PairMap::default(),
             answers: Vec::new(),
             flats: Vec::new(),
@@ -301,7 +307,7 @@ impl<'a, P: Protocol> Mind<'a, P> {
         weather: Weather,
         actions: &mut Vec<Action>,
     ) {
-        let is_fifo = self.model.is_fifo();
+        let is_fifo = self.is_fifo;
         let net = &world[LOCALS + self.n..];
         for (index, &item) in net.iter().enumerate() {
             if index > 0 && net[index - 1] == item {
@@ -310,7 +316,7 @@ impl<'a, P: Protocol> Mind<'a, P> {
             let packet = if is_fifo { self.queue(item).head } else { item };
             let (from, to) = self.packet(packet);
             if weather.separates(from, to) {
-                if !self.model.is_lossy() {
+                if !self.is_lossy {
                     let lost = self.lose(world, fingerprint, index);
                     actions.push(Action { is_due: true, ..lost });
                 }
@@ -318,7 +324,7 @@ impl<'a, P: Protocol> Mind<'a, P> {
             }
             let code = Code::Hear(packet);
             self.befall(world, fingerprint, to, code, index as u32, actions);
-            if self.model.is_lossy() {
+            if self.is_lossy {
                 continue;
             }
             if 0 < weather.losses {
@@ -419,7 +425,7 @@ impl<'a, P: Protocol> Mind<'a, P> {
     #[inline]
     pub(crate) fn used_up(&mut self, item: u32) -> u64 {
         let change = 0_u64.wrapping_sub(self.part(OF_ITEM, item));
-        if !self.model.is_fifo() {
+        if !self.is_fifo {
             return change;
         }
         match self.queue(item).rest {

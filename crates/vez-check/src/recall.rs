@@ -3,7 +3,7 @@
 use vez_core::{NodeId, Protocol, Time};
 
 use crate::code::Code;
-use crate::lore::{Ask, Ruling, Weather};
+use crate::lore::{Ask, Packet, Ruling, Weather};
 use crate::mind::{Change, Flat, LocalFacts, Mind, NONE, QueueFacts, open};
 
 impl<P: Protocol> Mind<'_, P> {
@@ -138,7 +138,8 @@ impl<P: Protocol> Mind<'_, P> {
                 (packets[0], packets[1..].to_vec())
             };
             let rest = if rest.is_empty() { NONE } else { lore.queues.id(rest) };
-            self.queues.push(QueueFacts { head, rest });
+            let Packet { from, to, .. } = lore.packets.get(head);
+            self.queues.push(QueueFacts { head, rest, ends: (from.0, to.0) });
             id += 1;
         }
     }

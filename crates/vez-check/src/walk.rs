@@ -130,7 +130,7 @@ fn walk<P: Protocol>(
         let is_new = shared.visited.insert(fingerprint) == Seen::New;
         shared.states.fetch_add(u64::from(is_new), Ordering::Relaxed);
         let is_due = mind.expand(&world, fingerprint, &mut actions);
-        if !is_due && !mind.model.is_lossy() {
+        if !is_due && !mind.is_lossy {
             let breach = mind.at_rest(world[SPEC]);
             if breach != 0 {
                 return (fingerprints, found(breach, fingerprint, None));
