@@ -248,3 +248,27 @@ pub(crate) mod history {
         breaches
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Election, ElectionNotice, ElectionRequest};
+    use crate::problem::{Court, Debt, Problem, Terms};
+    use crate::{Layout, NodeId, Promise, Topology, Winner};
+
+    #[test]
+    fn who_asked_is_owed_a_leader_and_then_all_are_owed_the_same() {
+        let topology = Topology::of(Layout::Complete, 2).unwrap();
+        let terms = Terms { winner: Winner::Any, wait_bound: None, fenced: false, counted: true };
+        let mut spec = Election::new(&topology, terms);
+        let court = &mut Court { topology: &topology, breaches: &mut Vec::new() };
+        assert_eq!(spec.debts(), []);
+        spec.on_request(NodeId(0), &ElectionRequest::Start, court);
+        let termination = Debt { promise: Promise::Termination, node: Some(NodeId(0)) };
+        assert_eq!(spec.debts(), [termination]);
+        let notice = ElectionNotice::Leader { id: NodeId(1), term: 0 };
+        spec.on_notice(NodeId(1), &notice, court);
+        assert_eq!(spec.debts(), [Debt { promise: Promise::Agreement, node: None }]);
+        spec.on_notice(NodeId(0), &notice, court);
+        assert_eq!(spec.debts(), []);
+    }
+}
