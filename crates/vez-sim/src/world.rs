@@ -1,6 +1,7 @@
 //! The step loop: processes, what is in flight between them, and the clock.
 
 mod ending;
+mod planned;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::{hint, mem};
@@ -8,11 +9,11 @@ use std::{hint, mem};
 use vez_core::kind::kind_of;
 use vez_core::problem::{Court, Tally};
 use vez_core::{
-    Breach, Ctx, Effect, Ending, Env, Event, NodeId, Notice, Problem, Protocol, Reaction, Seeded,
-    Terms, Time, Topology, Wish,
+    Breach, Chance, Ctx, Effect, Ending, Env, Event, NodeId, Notice, Problem, Protocol, Reaction,
+    Seeded, Terms, Time, Topology, Wish,
 };
 
-use crate::network::{Fate, Wires, scale};
+use crate::network::{Fate, Wires};
 use crate::plan::{Directions, Forget};
 use crate::users::Users;
 use crate::{Happening, Input, LossCause, Messages, Observer, Plan, Queue, Report, Who};
@@ -50,7 +51,7 @@ pub(crate) struct World<'a, P: Protocol, O> {
     /// What a process says to itself, heard as soon as its step is over.
     local: VecDeque<P::Message>,
     wires: Wires<'a>,
-    choices: Seeded,
+    choices: Choices<'a>,
     clock_draws: Seeded,
     /// Reused by every step.
     effects: Vec<Effect<P>>,
@@ -60,6 +61,8 @@ pub(crate) struct World<'a, P: Protocol, O> {
     broken: Vec<(Time, Breach)>,
     by_kind: Vec<(&'static str, u64)>,
     seq: u64,
+    /// How often a timer was armed.
+    arms: u64,
     /// Every wish was met, and the algorithm would go on for ever.
     content: bool,
     /// Everything processes reacted to, requests and words to oneself included.
@@ -100,7 +103,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             armed: Vec::new(),
             local: VecDeque::new(),
             wires: Wires::new(&plan.network, topology.n(), plan.seed),
-            choices: Seeded::stream(plan.seed, 2),
+            choices: Choices { told: plan.choices.iter(), drawn: Seeded::stream(plan.seed, 2) },
             clock_draws: Seeded::stream(plan.seed, 3),
             effects: Vec::new(),
             spec: P::Problem::new(topology, Terms::of::<P>(config, topology)),
@@ -109,6 +112,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             broken: Vec::new(),
             by_kind: Vec::new(),
             seq: 0,
+            arms: 0,
             content: false,
             reactions: 0,
             steps: 0,
@@ -418,6 +422,12 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             return self.lose(id, LossCause::Cut);
         }
         let key = u64::from(to.0) << 32 | u64::from(from.0);
+        let plan = self.plan;
+        if !plan.messages.is_empty()
+            && let Some(delays) = plan.messages.get(&self.sent())
+        {
+            return self.send_as_planned(key, id, &message, delays);
+        }
         match self.wires.fate(self.now, from, to) {
             Fate::Lost => self.lose(id, LossCause::Chance),
             Fate::Arrives(at) => self.flights.push(at, key, id, message),
@@ -457,7 +467,11 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             0 => earliest,
             _ => earliest + Time::from_micros(self.clock_draws.below_u64(width + 1)),
         };
-        let until = self.now + self.on_own_clock(node, drawn);
+        self.arms += 1;
+        let until = match self.plan.timers.get(&self.arms) {
+            Some(&span) => self.now + span,
+            None => self.now + self.on_own_clock(node, drawn),
+        };
         self.seq += 1;
         self.timers.push(until, u64::from(node.0) << 32, self.seq, timer);
         if self.armed.is_empty() {
@@ -467,18 +481,6 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         armed.retain(|&(other, _)| other != timer);
         armed.push((timer, self.seq));
         self.show(|| Happening::Armed { node, timer, until });
-    }
-
-    /// How long the world takes for what this process's clock calls `span`.
-    fn on_own_clock(&self, node: NodeId, span: Time) -> Time {
-        if let Some(&rate) = self.plan.clocks.get(&node) {
-            return scale(span, 1.0 / rate);
-        }
-        if self.plan.drift == 0.0 {
-            return span;
-        }
-        let unit = Seeded::stream(self.plan.seed, 4 + u64::from(node.0)).unit();
-        scale(span, 1.0 / (1.0 + self.plan.drift * (2.0 * unit - 1.0)))
     }
 
     fn disarm(&mut self, node: NodeId, timer: P::Timer) {
@@ -571,6 +573,21 @@ fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),
+    }
+}
+
+/// Choices as the plan tells them, then as the seed draws them.
+struct Choices<'a> {
+    told: std::slice::Iter<'a, u32>,
+    drawn: Seeded,
+}
+
+impl Chance for Choices<'_> {
+    fn below(&mut self, bound: u32) -> u32 {
+        match self.told.next() {
+            Some(&choice) => choice.min(bound - 1),
+            None => self.drawn.below(bound),
+        }
     }
 }
 
