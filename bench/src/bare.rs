@@ -4,8 +4,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use vez_core::Time;
+use vez_core::{NodeId, Time};
 use vez_sim::Queue;
+
+use crate::textbook::Candidacy;
 
 /// How a bare loop keeps what is in flight.
 pub(crate) trait Pending<M>: Default {
@@ -121,11 +123,11 @@ pub(crate) fn ring<Q: Pending<Candidacy>>(uids: &[u64]) -> u64 {
         let forward = match message {
             Candidacy::Election { uid } if uid > uids[to as usize] => message,
             Candidacy::Election { uid } if uid == uids[to as usize] => {
-                leaders[to as usize] = Some(to);
-                Candidacy::Elected { leader: to }
+                leaders[to as usize] = Some(NodeId(to));
+                Candidacy::Elected { leader: NodeId(to) }
             }
             Candidacy::Election { .. } => continue,
-            Candidacy::Elected { leader } if leader == to => continue,
+            Candidacy::Elected { leader } if leader.0 == to => continue,
             Candidacy::Elected { leader } => {
                 leaders[to as usize] = Some(leader);
                 message
@@ -136,12 +138,6 @@ pub(crate) fn ring<Q: Pending<Candidacy>>(uids: &[u64]) -> u64 {
     }
     assert!(leaders.iter().all(|&leader| leader.is_some() && leader == leaders[0]));
     sent
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Candidacy {
-    Election { uid: u64 },
-    Elected { leader: u32 },
 }
 
 /// Everyone asks everyone and everyone answers, as when all want in at once. Returns the messages
@@ -186,7 +182,9 @@ mod tests {
     fn every_bare_loop_passes_the_messages_the_simulator_passes() {
         for n in [2, 3, 50] {
             let uids = ours::shuffled(n);
-            let expected = ours::ring(&ours::ring_of(n), &ours::all_start()).messages.total;
+            let (topology, plan) = (ours::ring_of(n), ours::all_start());
+            let expected = ours::ring(&topology, &plan).messages.total;
+            assert_eq!(ours::shipped_ring(&topology, &plan).messages.total, expected);
             assert_eq!(ring::<Heap<_>>(&uids), expected);
             assert_eq!(ring::<Wheel<_>>(&uids), expected);
             assert_eq!(ring::<Buckets<_>>(&uids), expected);

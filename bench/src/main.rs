@@ -7,6 +7,7 @@ mod ours;
 mod peers;
 mod sim;
 mod table;
+mod textbook;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

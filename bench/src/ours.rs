@@ -9,6 +9,8 @@ use vez_core::{
 };
 use vez_sim::{Input, Network, Plan, Report, Silent, Trace, Who, simulate, watch};
 
+use crate::textbook::Textbook;
+
 /// Uids `1..=n` in an order drawn once and for all.
 pub(crate) fn shuffled(n: u32) -> Vec<u64> {
     let mut uids: Vec<u64> = (1..=u64::from(n)).collect();
@@ -34,22 +36,33 @@ pub(crate) fn all_start_with_random_delays(fifo: bool) -> Plan {
     Plan { network: Network { delay, fifo, ..Network::default() }, ..all_start() }
 }
 
-/// Chang–Roberts, judged by all its promises.
+/// Chang–Roberts as all contestants run it, judged by all its promises.
 pub(crate) fn ring(topology: &Topology, plan: &Plan) -> Report {
+    let report = simulate::<Textbook>(topology, &(), plan);
+    assert!(report.claims_kept(), "{:?}", report.promises);
+    report
+}
+
+/// Chang–Roberts as we ship it.
+pub(crate) fn shipped_ring(topology: &Topology, plan: &Plan) -> Report {
     let report = simulate::<ChangRoberts>(topology, &chang_roberts::Config::default(), plan);
     assert!(report.claims_kept(), "{:?}", report.promises);
     report
 }
 
-/// The same watched by an observer that looks the other way.
+/// The same, however it ends.
+pub(crate) fn cut_off(topology: &Topology, plan: &Plan) -> Report {
+    simulate::<ChangRoberts>(topology, &chang_roberts::Config::default(), plan)
+}
+
+/// The textbook's watched by an observer that looks the other way.
 pub(crate) fn ring_watched(topology: &Topology, plan: &Plan) -> Report {
-    watch::<ChangRoberts, _>(topology, &chang_roberts::Config::default(), plan, Silent).0
+    watch::<Textbook, _>(topology, &(), plan, Silent).0
 }
 
 /// The same with everything written down.
 pub(crate) fn ring_traced(topology: &Topology, plan: &Plan) -> Report {
-    let config = chang_roberts::Config::default();
-    let (report, trace) = watch::<ChangRoberts, _>(topology, &config, plan, Trace::default());
+    let (report, trace) = watch::<Textbook, _>(topology, &(), plan, Trace::default());
     assert!(report.messages.total < trace.events.len() as u64);
     report
 }
