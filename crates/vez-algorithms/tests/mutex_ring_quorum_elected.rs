@@ -47,7 +47,7 @@ fn the_first_wish_elects_the_largest_and_an_entry_then_costs_three_messages() {
         ];
         let report = run::<Elected>(&topology, inputs);
         assert!(report.claims_kept(), "{:?}", report.promises);
-        let counts = ["Request", "Ok", "Release"].map(|kind| report.messages.of(kind));
+        let counts = ["Request", "Grant", "Release"].map(|kind| report.messages.of(kind));
         // The first wish is told in the answer to RECOVER; the last release ends the run.
         assert_eq!(counts, [2, 3, 2]);
         let n = u64::from(n);
@@ -201,7 +201,7 @@ fn a_permission_of_an_older_term_is_void() {
     assert_eq!(entered(&topology, &report), [4, 1, 2, 3]);
     let (first, second) = (entry_of(&topology, &report, 1), entry_of(&topology, &report, 2));
     assert_eq!(first.left, Some(ms(100) - Time::from_micros(300)));
-    assert_eq!(report.messages.of("Ok"), 4, "the third permission is void and given again");
+    assert_eq!(report.messages.of("Grant"), 4, "the third permission is void and given again");
     assert_eq!(first.fence.unwrap().term, term(1, 4, 5));
     assert_eq!(second.fence.unwrap().term, term(1, 5, 5));
 }

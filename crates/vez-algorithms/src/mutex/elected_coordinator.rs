@@ -57,7 +57,7 @@ pub enum Message<M> {
     State { term: Term, request: u64, state: State },
     Refuse { term: Term },
     Request { request: u64 },
-    Ok { request: u64, fence: Fence },
+    Grant { request: u64, fence: Fence },
     Release { request: u64, fence: Option<Fence> },
 }
 
@@ -153,7 +153,7 @@ impl<E: Protocol<Problem = Election>> Protocol for ElectedCoordinator<E> {
             }
             Message::Heartbeat { term, clock } => self.on_heartbeat(from, term, clock, ctx),
             Message::Recover { term } => self.follow(from, term, ctx),
-            Message::Ok { request, fence } => self.enter_if_wanted(from, request, fence, ctx),
+            Message::Grant { request, fence } => self.enter_if_wanted(from, request, fence, ctx),
             for_coordinator => self.on_office_message(from, &for_coordinator, ctx),
         }
     }

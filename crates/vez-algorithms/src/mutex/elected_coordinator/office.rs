@@ -120,7 +120,7 @@ impl<E: Protocol<Problem = Election>> ElectedCoordinator<E> {
     fn grant_if_free(&mut self, ctx: &mut Ctx<'_, Self>) {
         let ready = self.office.as_mut().filter(|office| office.unanswered.is_empty());
         if let Some(Grant { claim, fence }) = ready.and_then(|office| office.desk.grant()) {
-            ctx.send(claim.node, Message::Ok { request: claim.request, fence });
+            ctx.send(claim.node, Message::Grant { request: claim.request, fence });
         }
     }
 }

@@ -102,7 +102,7 @@ impl<E: Protocol<Problem = Election>> ElectedCoordinator<E> {
                 self.coordinator = None;
                 self.watch = Watch::new([], &ctx.config().detector);
                 self.elect(ctx, |election, ctx| {
-                    election.on_request(ElectionRequest::Suspect(suspect), ctx);
+                    election.on_request(ElectionRequest::Start, ctx);
                 });
             }
         }
