@@ -1,6 +1,6 @@
 //! Scenarios: what people write to have a run, as a file or as flags.
 //!
-//! A [`Scenario`] names processes by uid and remembers where everything was said. [`resolve`]
+//! A [`Scenario`] names processes by uid and remembers where everything was said. [`resolve()`]
 //! checks it against its algorithm and turns it into a topology and a plan for the simulator.
 
 mod doc;
