@@ -6,6 +6,7 @@ mod measure;
 mod ours;
 mod peers;
 mod sim;
+mod sizes;
 mod table;
 mod textbook;
 

@@ -5,6 +5,7 @@ use crate::counting::counted;
 use crate::measure::{Rates, Sample, in_turns};
 use crate::ours;
 use crate::peers::{PEERS, Peer};
+use crate::sizes::sizes;
 use crate::table::{MILLIONS, Table, Target};
 
 /// How much to measure.
@@ -19,7 +20,7 @@ impl Scale {
         if self.quick { 3 } else { 7 }
     }
 
-    fn pick(self, full: u32, quick: u32) -> u32 {
+    pub(crate) fn pick(self, full: u32, quick: u32) -> u32 {
         if self.quick { quick } else { full }
     }
 }
@@ -28,7 +29,7 @@ type Part = fn(&mut Table, Scale);
 
 pub(crate) fn measure(scale: Scale) -> Table {
     let mut table = Table::default();
-    let parts: [(&str, Part); 7] = [
+    let parts: [(&str, Part); 8] = [
         ("bare loops, small", bare_small),
         ("bare loops, large", bare_large),
         ("other simulators", others),
@@ -36,6 +37,7 @@ pub(crate) fn measure(scale: Scale) -> Table {
         ("everyone asks everyone", flood),
         ("random delays", random_delays),
         ("tracing", tracing),
+        ("large systems, and a storm", sizes),
     ];
     for (name, part) in parts {
         eprintln!("measuring {name} …");

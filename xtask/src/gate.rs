@@ -49,14 +49,6 @@ fn deny() -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(crate) fn mutants(args: &[String]) -> anyhow::Result<()> {
-    if !is_installed("mutants") {
-        bail!("cargo-mutants is not installed; `cargo install cargo-mutants` gets it");
-    }
-    let mut command = cargo_command(&["mutants", "--package", "vez-algorithms"]);
-    run(command.args(args))
-}
-
 fn is_installed(subcommand: &str) -> bool {
     let mut command = cargo_command(&[subcommand, "--version"]);
     let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());

@@ -2,6 +2,7 @@
 
 mod bench;
 mod gate;
+mod mutants;
 #[cfg(test)]
 mod tidy;
 
@@ -14,7 +15,7 @@ usage: cargo xtask COMMAND
   verify            the whole read-only gate: format, lints, docs, house rules, tests, licences
                     (--without-tests leaves the tests out)
   bench sim         how fast the simulator is, as ratios (--quick for a first look)
-  mutants           break vez-algorithms on purpose and see that the tests notice
+  mutants           make the classic mistakes on purpose and see that the tests notice
 ";
 
 fn main() -> ExitCode {
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
         ["verify"] => gate::verify(gate::Tests::Run),
         ["verify", "--without-tests"] => gate::verify(gate::Tests::LeaveOut),
         ["bench", ..] => bench::bench(&args[1..]),
-        ["mutants", ..] => gate::mutants(&args[1..]),
+        ["mutants"] => mutants::mutants(),
         _ => {
             eprint!("{USAGE}");
             return ExitCode::from(2);

@@ -143,6 +143,7 @@ fn crates_depend_only_downwards() {
         ("vez-core", &["serde"]),
         ("vez-algorithms", &["serde", "vez-core"]),
         ("vez-sim", &["libm", "serde", "serde_json", "vez-core"]),
+        ("vez-check", &["serde", "thiserror", "vez-core"]),
         ("vez-draw", &["serde", "serde_json", "vez-core", "vez-sim"]),
     ];
     for (name, allowed) in allowed {

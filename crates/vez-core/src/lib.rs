@@ -23,7 +23,7 @@ pub use chance::{Chance, Script, Seeded};
 pub use ctx::{Ctx, Effect, Env};
 pub use id::{Fence, NodeId, NodeSet, Stamp, Term};
 pub use meta::{Channel, Crashes, Layout, Meta, Promise, Timing, Winner};
-pub use problem::{Breach, Election, Ending, Mutex, Problem, Reaction, Terms, Wish};
+pub use problem::{Breach, Debt, Election, Ending, Mutex, Problem, Reaction, Terms, Wish};
 pub use protocol::{Data, Event, Never, Notice, Protocol, Request, TimerKey};
 pub use time::{ParseTimeError, Time};
 pub use topology::{Shape, Topology, TopologyError};

@@ -118,7 +118,11 @@ fn words(parts: &[(String, Picture)], topology: &Topology) -> String {
     }
     let said: Vec<String> = parts.iter().filter_map(|part| named(part, topology)).collect();
     match (said.as_slice(), parts.first()) {
-        ([only], Some(first)) if named(first, topology).as_ref() == Some(only) => {
+        // A value needs no name if it comes first and is all there is; a switch is its name.
+        ([only], Some(first))
+            if named(first, topology).as_ref() == Some(only)
+                && first.1 != Picture::Word(Value::Bool(true)) =>
+        {
             first.1.text(topology)
         }
         _ => said.join(", "),

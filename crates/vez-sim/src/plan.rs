@@ -19,6 +19,13 @@ pub struct Plan {
     pub drift: f64,
     /// Whether a restart loses what should have survived.
     pub amnesia: bool,
+    /// Messages, counted from 1 in the order sent, that take so long instead: lost if there is no
+    /// time, arriving again for every further one.
+    pub messages: BTreeMap<u64, Vec<Time>>,
+    /// Timers, counted from 1 in the order armed, that run so long instead.
+    pub timers: BTreeMap<u64, Time>,
+    /// What the first choices come out as. Those after them are drawn.
+    pub choices: Vec<u32>,
     pub until: Option<Time>,
     /// Stop after this many steps, in case it never ends.
     pub steps_max: u64,
@@ -33,6 +40,9 @@ impl Default for Plan {
             clocks: BTreeMap::new(),
             drift: 0.0,
             amnesia: false,
+            messages: BTreeMap::new(),
+            timers: BTreeMap::new(),
+            choices: Vec::new(),
             until: None,
             steps_max: 200_000_000,
         }

@@ -1,6 +1,7 @@
 //! The step loop: processes, what is in flight between them, and the clock.
 
 mod ending;
+mod planned;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::{hint, mem};
@@ -12,7 +13,9 @@ use vez_core::{
     Terms, Time, Topology, Wish,
 };
 
-use crate::network::{Fate, Wires, scale};
+use planned::Choices;
+
+use crate::network::{Fate, Wires};
 use crate::plan::{Directions, Forget};
 use crate::users::Users;
 use crate::{Happening, Input, LossCause, Messages, Observer, Plan, Queue, Report, Who};
@@ -50,7 +53,7 @@ pub(crate) struct World<'a, P: Protocol, O> {
     /// What a process says to itself, heard as soon as its step is over.
     local: VecDeque<P::Message>,
     wires: Wires<'a>,
-    choices: Seeded,
+    choices: Choices<'a>,
     clock_draws: Seeded,
     /// Reused by every step.
     effects: Vec<Effect<P>>,
@@ -60,6 +63,8 @@ pub(crate) struct World<'a, P: Protocol, O> {
     broken: Vec<(Time, Breach)>,
     by_kind: Vec<(&'static str, u64)>,
     seq: u64,
+    /// How often a timer was armed.
+    arms: u64,
     /// Every wish was met, and the algorithm would go on for ever.
     content: bool,
     /// Everything processes reacted to, requests and words to oneself included.
@@ -100,7 +105,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             armed: Vec::new(),
             local: VecDeque::new(),
             wires: Wires::new(&plan.network, topology.n(), plan.seed),
-            choices: Seeded::stream(plan.seed, 2),
+            choices: Choices { told: plan.choices.iter(), drawn: Seeded::stream(plan.seed, 2) },
             clock_draws: Seeded::stream(plan.seed, 3),
             effects: Vec::new(),
             spec: P::Problem::new(topology, Terms::of::<P>(config, topology)),
@@ -109,6 +114,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             broken: Vec::new(),
             by_kind: Vec::new(),
             seq: 0,
+            arms: 0,
             content: false,
             reactions: 0,
             steps: 0,
@@ -444,6 +450,12 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             return self.lose(id, LossCause::Cut);
         }
         let key = u64::from(to.0) << 32 | u64::from(from.0);
+        let plan = self.plan;
+        if !plan.messages.is_empty()
+            && let Some(delays) = plan.messages.get(&self.sent())
+        {
+            return self.send_as_planned(key, id, &message, delays);
+        }
         match self.wires.fate(self.now, from, to) {
             Fate::Lost => self.lose(id, LossCause::Chance),
             Fate::Arrives(at) => self.flights.push(at, key, id, message),
@@ -482,7 +494,11 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
             0 => earliest,
             _ => earliest + Time::from_micros(self.clock_draws.below_u64(width + 1)),
         };
-        let until = self.now + self.on_own_clock(node, drawn);
+        self.arms += 1;
+        let until = match self.plan.timers.get(&self.arms) {
+            Some(&span) => self.now + span,
+            None => self.now + self.on_own_clock(node, drawn),
+        };
         self.seq += 1;
         self.timers.push(until, u64::from(node.0) << 32, self.seq, timer);
         if self.armed.is_empty() {
@@ -492,18 +508,6 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         armed.retain(|&(other, _)| other != timer);
         armed.push((timer, self.seq));
         self.show(|| Happening::Armed { node, timer, until });
-    }
-
-    /// How long the world takes for what this process's clock calls `span`.
-    fn on_own_clock(&self, node: NodeId, span: Time) -> Time {
-        if let Some(&rate) = self.plan.clocks.get(&node) {
-            return scale(span, 1.0 / rate);
-        }
-        if self.plan.drift == 0.0 {
-            return span;
-        }
-        let unit = Seeded::stream(self.plan.seed, 4 + u64::from(node.0)).unit();
-        scale(span, 1.0 / (1.0 + self.plan.drift * (2.0 * unit - 1.0)))
     }
 
     fn disarm(&mut self, node: NodeId, timer: P::Timer) {

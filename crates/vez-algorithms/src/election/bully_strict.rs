@@ -3,8 +3,8 @@
 //!
 //! Ask every higher process whether it lives. If none does, halt everyone lower in a new term, wait
 //! until each has agreed or is taken for dead, and only then announce; refuse older terms. After a
-//! crash 3n − 5 to (n − 1)² + 3(n − 2) messages. Of any n terms in a row each process has one, so no
-//! term has two leaders; where timeouts never lie, who led has stopped before.
+//! crash 3n − 5 to (n − 1)² + 3(n − 2) messages. Of any n terms in a row each process has one, so
+//! no term has two leaders; where timeouts never lie, who led has stopped before.
 
 mod config;
 mod order;

@@ -1,11 +1,12 @@
 //! Probabilistic election for large groups: Gupta, van Renesse and Birman, *A Probabilistically
 //! Correct Leader Election Protocol for Large Groups*, DISC 2000, in our own words and numbers.
 //!
-//! The initiator names a round; everyone draws its lot, a hash of itself and the round, and only the
-//! few low ones go on. They tell each other of the lowest they know, check that it lives, and the
-//! one that knows none lower announces itself. Some k² messages besides the
-//! two announcements, whatever the size of the group. With probability (1 − k/n)ⁿ < e⁻ᵏ nobody passes,
-//! and the round is drawn again under another name. Nothing is certain, and nothing is promised.
+//! The initiator names a round; everyone draws its lot, a hash of itself and the round, and only
+//! the few low ones go on. They tell each other of the lowest they know, check that it lives, and
+//! the one that knows none lower announces itself. Some k² messages besides the
+//! two announcements, whatever the size of the group. With probability (1 − k/n)ⁿ < e⁻ᵏ nobody
+//! passes, and the round is drawn again under another name. Nothing is certain, and nothing is
+//! promised.
 
 mod config;
 mod draw;

@@ -1,8 +1,8 @@
 //! Election by weighted majority in terms, after Ongaro and Ousterhout, *In Search of an
 //! Understandable Consensus Algorithm*, USENIX ATC 2014, §5.2, without a log.
 //!
-//! One vote a term, remembered across crashes; more than half of all weight leads the term. Two such
-//! halves overlap: one leader a term, whatever is lost, cut or crashes.
+//! One vote a term, remembered across crashes; more than half of all weight leads the term. Two
+//! such halves overlap: one leader a term, whatever is lost, cut or crashes.
 
 mod ballot;
 mod config;

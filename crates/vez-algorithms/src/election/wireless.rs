@@ -3,8 +3,8 @@
 //!
 //! An election grows a tree from its initiator; each process reports the best below it to its
 //! parent, and the root announces the best of all. Of elections that meet the larger index swallows
-//! the other. ELECTION and ACK 2E − (n − 1) each, LEADER n − 1. Where processes move (`mobile`) they
-//! probe whom they wait for, and the best leader whose heartbeats they hear wins.
+//! the other. ELECTION and ACK 2E − (n − 1) each, LEADER n − 1. Where processes move (`mobile`)
+//! they probe whom they wait for, and the best leader whose heartbeats they hear wins.
 
 mod config;
 mod mobile;

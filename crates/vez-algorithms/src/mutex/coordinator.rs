@@ -120,7 +120,7 @@ impl Protocol for Coordinator {
                     if let (Some(lease), Some(before)) = (lease, stop_before) {
                         ctx.arm(Timer::Stop, *lease - *before);
                     }
-                } else {
+                } else if self.state != (State::Inside { fence }) {
                     // Nobody wants it any more. Kept silent, the coordinator would wait for ever.
                     ctx.send(from, Message::Release { request, fence: Some(fence) });
                 }

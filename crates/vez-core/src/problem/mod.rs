@@ -56,8 +56,16 @@ pub trait Problem: Clone + Debug + Eq + Hash + Send + 'static {
     /// Liveness: judges the end of a run.
     fn at_rest(&self, ending: Ending, court: &mut Court<'_>);
 
+    /// What is owed at this moment. A run that goes on for ever while it stands breaks a promise.
+    fn debts(&self) -> Vec<Debt>;
+
     /// Whether every wish ever made has been met.
     fn is_settled(&self) -> bool;
+
+    /// The most entries of others that anyone has had to wait for, where that is counted.
+    fn worst_wait(&self) -> Option<u64> {
+        None
+    }
 
     /// A remark on a promise that is kept: what was measured.
     fn remark(&self, promise: Promise) -> Option<String> {
@@ -73,6 +81,9 @@ pub struct Terms {
     pub wait_bound: Option<u64>,
     /// Whether every grant carries a fence.
     pub fenced: bool,
+    /// Whether to count how long each waits. Counters tell states apart that are otherwise the
+    /// same, which who explores states by the million may not want.
+    pub counted: bool,
 }
 
 impl Terms {
@@ -81,6 +92,7 @@ impl Terms {
             winner: P::winner(config),
             wait_bound: P::wait_bound(config, topology),
             fenced: P::META.promises.contains(&Promise::Fencing),
+            counted: true,
         }
     }
 }
@@ -121,6 +133,16 @@ pub enum Ending {
     Deadline,
     /// It took more steps than allowed.
     Limit,
+}
+
+/// What is owed, and by which promise.
+///
+/// What is owed to one process must be paid again and again: one and the same debt may not stand
+/// for ever. What is owed to all must in the end be paid for good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Debt {
+    pub promise: Promise,
+    pub node: Option<NodeId>,
 }
 
 /// A broken promise.

@@ -12,7 +12,7 @@ impl<P: Protocol, O: Observer<P>> World<'_, P, O> {
         let court = &mut Court { topology: self.topology, breaches: &mut self.breaches };
         self.spec.at_rest(ending, court);
         self.note_breaches();
-        self.messages.total = self.by_kind.iter().map(|&(_, count)| count).sum();
+        self.messages.total = self.sent();
         for (kind, count) in self.by_kind {
             self.messages.add(kind, count);
         }

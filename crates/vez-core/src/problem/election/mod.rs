@@ -9,7 +9,7 @@ mod validity;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Court, Ending, Problem, Reaction, Terms, Wish};
+use super::{Court, Debt, Ending, Problem, Reaction, Terms, Wish};
 use crate::{NodeId, NodeSet, Promise, Term, Topology, Winner};
 
 use stability::Stability;
@@ -144,6 +144,21 @@ impl Problem for Election {
         validity::at_rest(self, court);
     }
 
+    /// Each who asked is owed a leader; all are owed one whom they all follow.
+    fn debts(&self) -> Vec<Debt> {
+        let mut debts = Vec::new();
+        match self.leaders().next() {
+            None => {
+                let owed = self.views().filter(|(_, seat)| seat.owed);
+                let debt = |(node, _)| Debt { promise: Promise::Termination, node: Some(node) };
+                debts.extend(owed.map(debt));
+            }
+            Some(leader) if self.views().all(|(_, seat)| seat.leader == Some(leader)) => (),
+            Some(_) => debts.push(Debt { promise: Promise::Agreement, node: None }),
+        }
+        debts
+    }
+
     /// An election is never over for good: leaders fail.
     fn is_settled(&self) -> bool {
         false
@@ -198,7 +213,7 @@ pub(crate) mod history {
 
     pub(crate) fn judged(history: &[Fact], winner: Winner) -> Vec<Breach> {
         let topology = Topology::of(Layout::Complete, 3).unwrap();
-        let terms = Terms { winner, wait_bound: None, fenced: false };
+        let terms = Terms { winner, wait_bound: None, fenced: false, counted: true };
         let mut spec = Election::new(&topology, terms);
         let mut breaches = Vec::new();
         let mut court = Court { topology: &topology, breaches: &mut breaches };
@@ -231,5 +246,29 @@ pub(crate) mod history {
         }
         spec.at_rest(Ending::Quiescent, &mut court);
         breaches
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Election, ElectionNotice, ElectionRequest};
+    use crate::problem::{Court, Debt, Problem, Terms};
+    use crate::{Layout, NodeId, Promise, Topology, Winner};
+
+    #[test]
+    fn who_asked_is_owed_a_leader_and_then_all_are_owed_the_same() {
+        let topology = Topology::of(Layout::Complete, 2).unwrap();
+        let terms = Terms { winner: Winner::Any, wait_bound: None, fenced: false, counted: true };
+        let mut spec = Election::new(&topology, terms);
+        let court = &mut Court { topology: &topology, breaches: &mut Vec::new() };
+        assert_eq!(spec.debts(), []);
+        spec.on_request(NodeId(0), &ElectionRequest::Start, court);
+        let termination = Debt { promise: Promise::Termination, node: Some(NodeId(0)) };
+        assert_eq!(spec.debts(), [termination]);
+        let notice = ElectionNotice::Leader { id: NodeId(1), term: 0 };
+        spec.on_notice(NodeId(1), &notice, court);
+        assert_eq!(spec.debts(), [Debt { promise: Promise::Agreement, node: None }]);
+        spec.on_notice(NodeId(0), &notice, court);
+        assert_eq!(spec.debts(), []);
     }
 }

@@ -52,9 +52,13 @@ impl BoundedWait {
         }
     }
 
-    pub(super) fn remark(&self) -> String {
+    pub(super) fn worst(&self) -> u64 {
         let still = self.asked_at.values().map(|&asked_at| self.entries - asked_at).max();
-        let worst = self.worst.max(still.unwrap_or(0));
+        self.worst.max(still.unwrap_or(0))
+    }
+
+    pub(super) fn remark(&self) -> String {
+        let worst = self.worst();
         let bound = self.bound.map(|bound| format!(", {bound} promised")).unwrap_or_default();
         format!("at most {worst} × another entered while one waited{bound}")
     }

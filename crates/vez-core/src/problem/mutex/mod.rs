@@ -9,7 +9,7 @@ mod tally;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Court, Ending, Problem, Reaction, Terms, Wish};
+use super::{Court, Debt, Ending, Problem, Reaction, Terms, Wish};
 use crate::{Fence, NodeId, Promise, Topology};
 
 use bounded_wait::BoundedWait;
@@ -22,7 +22,7 @@ pub struct Mutex {
     users: Vec<User>,
     /// Who is inside. One at most, unless the promise is broken.
     inside: Vec<NodeId>,
-    bounded_wait: BoundedWait,
+    bounded_wait: Option<BoundedWait>,
     fencing: Option<Fencing>,
 }
 
@@ -69,7 +69,7 @@ impl Problem for Mutex {
         Self {
             users: vec![User::Outside; topology.n() as usize],
             inside: Vec::new(),
-            bounded_wait: BoundedWait::new(terms.wait_bound),
+            bounded_wait: terms.counted.then(|| BoundedWait::new(terms.wait_bound)),
             fencing: terms.fenced.then(Fencing::default),
         }
     }
@@ -112,7 +112,7 @@ impl Problem for Mutex {
         match request {
             MutexRequest::Acquire => {
                 self.users[node.index()] = User::Waiting;
-                self.bounded_wait.on_asked(node);
+                self.bounded_wait.iter_mut().for_each(|wait| wait.on_asked(node));
                 self.fencing.iter_mut().for_each(|fencing| fencing.on_asked(node));
             }
             MutexRequest::Release => self.leave(node),
@@ -127,7 +127,9 @@ impl Problem for Mutex {
         match notice {
             MutexNotice::Entered { fence } => {
                 mutual_exclusion::on_entered(self, node, court);
-                self.bounded_wait.on_entered(node, court);
+                if let Some(wait) = &mut self.bounded_wait {
+                    wait.on_entered(node, court);
+                }
                 if let Some(fencing) = &mut self.fencing {
                     fencing.on_entered(node, *fence, court);
                 }
@@ -151,7 +153,16 @@ impl Problem for Mutex {
     fn at_rest(&self, ending: Ending, court: &mut Court<'_>) {
         no_deadlock::at_rest(self, ending, court);
         no_starvation::at_rest(self, ending, court);
-        self.bounded_wait.at_rest(court);
+        self.bounded_wait.iter().for_each(|wait| wait.at_rest(court));
+    }
+
+    fn debts(&self) -> Vec<Debt> {
+        let owed = |node| Debt { promise: Promise::NoStarvation, node: Some(node) };
+        self.waiting().into_iter().map(owed).collect()
+    }
+
+    fn worst_wait(&self) -> Option<u64> {
+        self.bounded_wait.as_ref().map(BoundedWait::worst)
     }
 
     fn is_settled(&self) -> bool {
@@ -159,7 +170,8 @@ impl Problem for Mutex {
     }
 
     fn remark(&self, promise: Promise) -> Option<String> {
-        (promise == Promise::BoundedWait).then(|| self.bounded_wait.remark())
+        let wait = self.bounded_wait.as_ref().filter(|_| promise == Promise::BoundedWait);
+        wait.map(BoundedWait::remark)
     }
 }
 
@@ -170,7 +182,7 @@ impl Mutex {
     }
 
     fn stop_waiting(&mut self, node: NodeId) {
-        self.bounded_wait.on_gone(node);
+        self.bounded_wait.iter_mut().for_each(|wait| wait.on_gone(node));
         self.fencing.iter_mut().for_each(|fencing| fencing.on_gone(node));
     }
 
@@ -215,7 +227,7 @@ pub(crate) mod history {
         fenced: bool,
     ) -> Vec<Breach> {
         let topology = Topology::of(Layout::Complete, 3).unwrap();
-        let terms = Terms { winner: Winner::Any, wait_bound, fenced };
+        let terms = Terms { winner: Winner::Any, wait_bound, fenced, counted: true };
         let mut spec = Mutex::new(&topology, terms);
         let mut breaches = Vec::new();
         let mut court = Court { topology: &topology, breaches: &mut breaches };

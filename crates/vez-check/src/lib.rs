@@ -1,0 +1,121 @@
+//! Explicit-state model checking: every run of a small system, and the shortest one that breaks a
+//! promise.
+//!
+//! The checker drives the same [`Protocol`] values as the simulator and judges them with the same
+//! [`Problem`](vez_core::Problem) specs. Time is left out: an armed timer may run out whenever
+//! [`Timing`](vez_core::Timing) allows.
+//!
+//! **Invariant:** a step is a function of (process state, event, choices), so it is taken once and
+//! remembered; a state of the system is a row of numbers.
+
+mod act;
+mod ample;
+mod bfs;
+mod code;
+mod dfs;
+mod graph;
+mod intern;
+mod layer;
+mod live;
+mod lore;
+mod mind;
+mod model;
+mod narrate;
+mod options;
+mod outcome;
+mod recall;
+mod retrace;
+mod verdict;
+mod visited;
+mod walk;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use vez_core::{Protocol, Topology};
+
+use ample::Oracle;
+use bfs::Explored;
+use lore::Lore;
+use model::Model;
+pub use options::{CheckError, Options, Reductions, Search};
+pub use outcome::{
+    Act, Counterexample, Deed, Judgement, Outcome, Replay, Statistics, Step, Stop, Verdict,
+};
+use walk::Walks;
+
+/// Ways to watch a search and to end it early.
+#[derive(Clone, Copy, Default)]
+pub struct Hooks<'a> {
+    /// Set it, and the search ends with what it has found so far.
+    pub cancel: Option<&'a AtomicBool>,
+    /// Called now and then, from any thread.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    pub states: u64,
+    pub transitions: u64,
+    pub depth: u32,
+    /// States waiting to be explored.
+    pub frontier: u64,
+    /// In bytes.
+    pub memory: u64,
+}
+
+impl Hooks<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    }
+
+    fn report(&self, progress: Progress) {
+        if let Some(report) = self.progress {
+            report(progress);
+        }
+    }
+}
+
+/// Explores every run of `P` in this system that `options` allow.
+pub fn check<P: Protocol>(
+    topology: &Topology,
+    config: &P::Config,
+    options: &Options,
+    hooks: &Hooks<'_>,
+) -> Result<Outcome, CheckError> {
+    P::validate(config, topology).map_err(CheckError::Config)?;
+    options.validate(topology)?;
+    let model = Model::<P> { topology, config, options };
+    let lore = Mutex::new(Lore::new(&model));
+    let oracle = Oracle::new(&lore);
+    let explored = explore(&lore, &oracle, hooks);
+    Ok(verdict::conclude(&lore, &explored, &oracle, hooks))
+}
+
+/// Searches with reductions before one without.
+const BOLD_MAX: u32 = 8;
+
+/// Explores; where reductions turn out to have been too bold, once more with what was learnt.
+fn explore<'a, P: Protocol>(
+    lore: &'a Mutex<Lore<'a, P>>,
+    oracle: &Oracle<'a, P>,
+    hooks: &Hooks<'_>,
+) -> Explored {
+    let options = mind::open(lore).model.options;
+    let search = |oracle: Option<&Oracle<'a, P>>| match options.search {
+        Search::BreadthFirst => bfs::explore(lore, hooks, oracle),
+        Search::DepthFirst => dfs::explore(lore, hooks, oracle),
+        Search::Walks { count, steps_max, seed } => {
+            walk::explore(lore, Walks { count, steps_max, seed }, hooks)
+        }
+    };
+    if options.reductions.ample {
+        for _ in 0..BOLD_MAX {
+            let explored = search(Some(oracle));
+            if oracle.stands() {
+                return explored;
+            }
+        }
+    }
+    search(None)
+}

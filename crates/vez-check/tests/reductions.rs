@@ -1,0 +1,141 @@
+//! Every way to search less, or otherwise, comes to the same verdict.
+
+mod models;
+
+use models::agrawala::{Agrawala, Flaw};
+use models::ring::Ring;
+use models::tries::{self, Tries};
+use models::votes::{self, Votes};
+use vez_check::{Hooks, Judgement, Options, Outcome, Reductions, Search, check};
+use vez_core::{Promise, Protocol, Topology};
+
+fn explore<P: Protocol>(n: u32, config: &P::Config, options: &Options) -> Outcome {
+    let topology = Topology::of(P::META.layout, n).unwrap();
+    check::<P>(&topology, config, options, &Hooks::default()).unwrap()
+}
+
+fn ample(options: &Options) -> Options {
+    let reductions = Reductions { ample: true, ..Reductions::default() };
+    Options { reductions, ..options.clone() }
+}
+
+/// Searches with and without; returns how many states each saw.
+fn agree<P: Protocol>(n: u32, config: &P::Config, options: &Options) -> (u64, u64) {
+    let whole = explore::<P>(n, config, options);
+    let reduced = explore::<P>(n, config, &ample(options));
+    let verdict = |outcome: &Outcome| {
+        outcome.counterexample.as_ref().map(|found| (found.promise, found.detail.clone()))
+    };
+    let broken = |outcome: &Outcome| verdict(outcome).map(|(promise, _)| promise);
+    assert_eq!(broken(&whole), broken(&reduced), "{n} {config:?}");
+    assert_eq!(whole.complete, reduced.complete);
+    assert!(reduced.states <= whole.states);
+    (whole.states, reduced.states)
+}
+
+#[test]
+fn one_way_on_is_enough_on_rings() {
+    let options = Options { entries: 0, ..Options::new(&Ring::META) };
+    assert_eq!(agree::<Ring>(5, &(), &options), (161, 120));
+    let descending = (1..=8).rev().collect();
+    let topology = Topology::of(Ring::META.layout, 8).unwrap().with_uids(descending);
+    let reduced = check::<Ring>(&topology, &(), &ample(&options), &Hooks::default()).unwrap();
+    assert_eq!((reduced.states, reduced.complete), (10_139, true));
+    assert_eq!(reduced.statistics.endless, Some(false));
+    assert!(reduced.promises.iter().all(|verdict| verdict.judgement == Judgement::Kept));
+}
+
+#[test]
+fn one_way_on_is_enough_for_ricart_agrawala_and_each_of_its_flaws() {
+    let flaws = [
+        Flaw::None,
+        Flaw::NoTieBreak,
+        Flaw::BothGiveWay,
+        Flaw::NeverDefersInside,
+        Flaw::DeafClock,
+        Flaw::NeverCatchesUp,
+        Flaw::Impatient,
+    ];
+    for flaw in flaws {
+        for n in [2, 3] {
+            agree::<Agrawala>(n, &flaw, &Options::new(&Agrawala::META));
+        }
+    }
+    let found = agree::<Agrawala>(3, &Flaw::None, &Options::new(&Agrawala::META));
+    assert_eq!(found, (2_822, 2_618));
+}
+
+#[test]
+fn one_way_on_is_enough_for_votes() {
+    let channel = vez_core::Channel::Reliable;
+    let options = Options { channel, ..Options::new(&Votes::META) };
+    for persists in [true, false] {
+        for crashes in [0, 1] {
+            let options = Options { crashes, ..options.clone() };
+            agree::<Votes>(3, &votes::Config { quorum: 2, persists }, &options);
+        }
+    }
+    agree::<Votes>(
+        4,
+        &votes::Config { quorum: 2, persists: true },
+        &Options { crashes: 0, ..options },
+    );
+}
+
+#[test]
+fn where_runs_never_end_a_reduced_search_does_not_judge_them() {
+    let options = Options::new(&Tries::META);
+    let outcome = explore::<Tries>(2, &tries::Config { in_order: false }, &ample(&options));
+    let verdict = outcome.verdict(Promise::NoStarvation).unwrap();
+    assert_eq!(verdict.judgement, Judgement::KeptSoFar);
+}
+
+#[test]
+fn depth_first_sees_the_same_states_and_the_same_flaws() {
+    let deep = |options: &Options| Options { search: Search::DepthFirst, ..options.clone() };
+    let options = Options::new(&Agrawala::META);
+    let outcome = explore::<Agrawala>(3, &Flaw::None, &deep(&options));
+    assert_eq!((outcome.states, outcome.transitions), (2_822, 9_005));
+    assert!(outcome.complete && outcome.kept());
+    for flaw in [Flaw::NoTieBreak, Flaw::BothGiveWay, Flaw::NeverDefersInside] {
+        let found = explore::<Agrawala>(2, &flaw, &deep(&options)).counterexample;
+        assert!(found.is_some(), "{flaw:?}");
+    }
+    let outcome =
+        explore::<Tries>(2, &tries::Config { in_order: false }, &deep(&Options::new(&Tries::META)));
+    assert!(outcome.counterexample.unwrap().cycle_from.is_some());
+}
+
+#[test]
+fn random_runs_find_flaws_and_prove_nothing() {
+    let search = Search::Walks { count: 2_000, steps_max: 60, seed: 7 };
+    let options = Options { search, threads: 2, ..Options::new(&Agrawala::META) };
+    for flaw in [Flaw::NoTieBreak, Flaw::BothGiveWay, Flaw::NeverDefersInside] {
+        let found = explore::<Agrawala>(3, &flaw, &options).counterexample;
+        assert!(found.is_some(), "{flaw:?}");
+    }
+    let outcome = explore::<Agrawala>(3, &Flaw::None, &options);
+    assert!(outcome.kept() && !outcome.complete);
+    assert!(outcome.promises.iter().all(|verdict| verdict.judgement == Judgement::KeptSoFar));
+    assert!(1_000 < outcome.states && outcome.states <= 2_822, "{}", outcome.states);
+}
+
+#[test]
+fn bits_instead_of_fingerprints_overlook_few_and_say_so() {
+    let reductions = Reductions { bitstate: Some(1 << 20), ..Reductions::default() };
+    let options = Options { reductions, entries: 2, ..Options::new(&Agrawala::META) };
+    let outcome = explore::<Agrawala>(3, &Flaw::None, &options);
+    assert!((37_000..=37_229).contains(&outcome.states), "{}", outcome.states);
+    assert!(!outcome.complete);
+    assert!(0.99 < outcome.statistics.coverage.unwrap());
+    let found = explore::<Agrawala>(2, &Flaw::BothGiveWay, &options).counterexample.unwrap();
+    assert_eq!(found.steps.len(), 6);
+}
+
+#[test]
+fn another_salt_gives_the_same_counts() {
+    for salt in [1, 2, 3] {
+        let options = Options { salt, ..Options::new(&Agrawala::META) };
+        assert_eq!(explore::<Agrawala>(3, &Flaw::None, &options).states, 2_822);
+    }
+}

@@ -1,0 +1,162 @@
+//! `cargo xtask mutants`: the classic mistakes, made on purpose, one at a time, in a copy of the
+//! workspace; for each the test that must notice.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+
+use crate::gate::root;
+
+struct Mutant {
+    mistake: &'static str,
+    file: &'static str,
+    /// Must stand in the file exactly once.
+    was: &'static str,
+    becomes: &'static str,
+    /// The test binary of `vez-algorithms` that must fail.
+    test: &'static str,
+}
+
+const MUTANTS: &[Mutant] = &[
+    Mutant {
+        mistake: "coordinator: a release of anyone frees the resource",
+        file: "mutex/desk.rs",
+        was: "grant.claim == claim && Some(grant.fence) == fence",
+        becomes: "grant.claim == claim || Some(grant.fence) != fence",
+        test: "mutex_coordinator",
+    },
+    Mutant {
+        mistake: "Lamport: a release takes the wrong request off the queue",
+        file: "mutex/lamport.rs",
+        was: "self.queue.retain(|request| request.node != from)",
+        becomes: "drop(self.queue.pop_first())",
+        test: "mutex_timestamps_traps",
+    },
+    Mutant {
+        mistake: "Ricart–Agrawala: compares times and forgets to break ties",
+        file: "mutex/ricart_agrawala.rs",
+        was: "State::Waiting { request } => request < theirs,",
+        becomes: "State::Waiting { request } => request.time < theirs.time,",
+        test: "mutex_timestamps_traps",
+    },
+    Mutant {
+        mistake: "Ricart–Agrawala: compares with the running clock",
+        file: "mutex/ricart_agrawala.rs",
+        was: "State::Waiting { request } => request < theirs,",
+        becomes: "State::Waiting { request } => Stamp { time: self.clock, ..request } < theirs,",
+        test: "mutex_timestamps_traps",
+    },
+    Mutant {
+        mistake: "Ricart–Agrawala: replies while inside",
+        file: "mutex/ricart_agrawala.rs",
+        was: "State::Inside => true,",
+        becomes: "State::Inside => false,",
+        test: "conformance",
+    },
+    Mutant {
+        mistake: "Maekawa: the overtaken head is not told",
+        file: "mutex/arbiter.rs",
+        was: "first < locked && ctx.config().repair",
+        becomes: "first < locked && false",
+        test: "mutex_timestamps_maekawa",
+    },
+    Mutant {
+        mistake: "Maekawa: asks the holder to yield again and again",
+        file: "mutex/arbiter.rs",
+        was: "if !mem::replace(&mut self.inquired, true) {",
+        becomes: "if !mem::replace(&mut self.inquired, true) || true {",
+        test: "mutex_timestamps_maekawa",
+    },
+    Mutant {
+        mistake: "weighted majority: half is enough",
+        file: "election/weighted_majority/steady.rs",
+        was: "ctx.topology().weight_total() < 2 *",
+        becomes: "ctx.topology().weight_total() <= 2 *",
+        test: "election_majority",
+    },
+    Mutant {
+        mistake: "weighted majority: the vote is not saved",
+        file: "election/weighted_majority.rs",
+        was: "fn durable(&self) -> Ballot {\n        self.ballot",
+        becomes: "fn durable(&self) -> Ballot {\n        Ballot::default()",
+        test: "election_majority",
+    },
+    Mutant {
+        mistake: "Bully: follows whoever declares itself",
+        file: "election/bully.rs",
+        was: "if ctx.topology().rank(from) > ctx.rank() {",
+        becomes: "if from != ctx.me() {",
+        test: "election_bully",
+    },
+    Mutant {
+        mistake: "Bully: an answer to an older question counts",
+        file: "election/bully.rs",
+        was: "if self.state == (State::Candidate { asked: number }) {",
+        becomes: "if number > 0 && matches!(self.state, State::Candidate { .. }) {",
+        test: "election_bully",
+    },
+    Mutant {
+        mistake: "Chang–Roberts: a process that took part once never does again",
+        file: "election/chang_roberts.rs",
+        was: "(self.participant, self.leader) = (false, Some(leader));",
+        becomes: "self.leader = Some(leader);",
+        test: "election_rings",
+    },
+];
+
+/// Makes every mistake in turn and fails if one goes unnoticed.
+pub(crate) fn mutants() -> anyhow::Result<()> {
+    let copy = root().join("target/mutants");
+    let _ = fs::remove_dir_all(&copy);
+    copy_workspace(&copy)?;
+    let mut survivors = Vec::new();
+    for mutant in MUTANTS {
+        let path = copy.join("crates/vez-algorithms/src").join(mutant.file);
+        let original = fs::read_to_string(&path)?;
+        if original.matches(mutant.was).count() != 1 {
+            bail!("{}: `{}` does not stand there exactly once", mutant.file, mutant.was);
+        }
+        fs::write(&path, original.replace(mutant.was, mutant.becomes))?;
+        let compiles = test(&copy, mutant, &["--no-run"])?;
+        let passes = compiles && test(&copy, mutant, &[])?;
+        fs::write(&path, original)?;
+        if !compiles {
+            bail!("the mutant `{}` does not compile", mutant.mistake);
+        }
+        let verdict = if passes { "SURVIVED" } else { "killed  " };
+        eprintln!("{verdict}  {} ({})", mutant.mistake, mutant.test);
+        if passes {
+            survivors.push(mutant.mistake);
+        }
+    }
+    if !survivors.is_empty() {
+        bail!("not noticed: {survivors:?}");
+    }
+    eprintln!("{} passed, 0 failed", MUTANTS.len());
+    Ok(())
+}
+
+fn copy_workspace(to: &Path) -> anyhow::Result<()> {
+    let listed = Command::new("git").current_dir(root()).args(["ls-files"]).output()?;
+    for file in String::from_utf8(listed.stdout)?.lines() {
+        let (from, to) = (root().join(file), to.join(file));
+        fs::create_dir_all(to.parent().context("files lie in folders")?)?;
+        fs::copy(&from, &to).with_context(|| format!("cannot copy {file}"))?;
+    }
+    Ok(())
+}
+
+/// Whether the mutant's test passes.
+fn test(copy: &Path, mutant: &Mutant, more: &[&str]) -> anyhow::Result<bool> {
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .current_dir(copy)
+        .args(["test", "--quiet", "--package", "vez-algorithms", "--test", mutant.test])
+        .args(more)
+        .env("CARGO_TARGET_DIR", root().join("target/mutants-target"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    Ok(status.success())
+}
