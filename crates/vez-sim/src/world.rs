@@ -6,12 +6,14 @@ mod planned;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::{hint, mem};
 
-use vez_core::kind::kind_of;
+use vez_core::kind::{Kind, kind_of};
 use vez_core::problem::{Court, Tally};
 use vez_core::{
-    Breach, Chance, Ctx, Effect, Ending, Env, Event, NodeId, Notice, Problem, Protocol, Reaction,
-    Seeded, Terms, Time, Topology, Wish,
+    Breach, Ctx, Effect, Ending, Env, Event, NodeId, Notice, Problem, Protocol, Reaction, Seeded,
+    Terms, Time, Topology, Wish,
 };
+
+use planned::Choices;
 
 use crate::network::{Fate, Wires};
 use crate::plan::{Directions, Forget};
@@ -191,6 +193,10 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
 
     fn next_moment(&self) -> Option<Time> {
         let input = self.agenda.get(self.happened).map(|&i| self.plan.inputs[i as usize].0);
+        let earlier = |one: Option<Time>, other: Option<Time>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            _ => one.or(other),
+        };
         let outside = earlier(input, self.users.next_time());
         earlier(outside, earlier(self.flights.next_time(), self.timers.next_time()))
     }
@@ -275,12 +281,6 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         }
     }
 
-    /// What a restless algorithm does after the last wish is met is not part of the run.
-    fn nothing_left_after(&self, node: NodeId) -> bool {
-        let planned = self.happened < self.agenda.len() || self.users.next_time().is_some();
-        !planned && !self.users.wants_more(node) && self.spec.is_settled()
-    }
-
     /// Its wish is over; if it has another, it asks.
     fn next_wish(&mut self, node: NodeId) {
         if self.users.done(node) {
@@ -315,7 +315,9 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         }
         self.steps += 1;
         self.show(|| Happening::Heard { node, from, id, message: &message });
-        self.react(node, Event::Message { from, message });
+        // As `react` does, but in place.
+        self.step(node, Event::Message { from, message });
+        self.conclude(node);
     }
 
     fn fire(&mut self, node: NodeId, timer: P::Timer, seq: u64) {
@@ -343,7 +345,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
 
     /// Feeds an event to a process that is up, and carries out what it wants done; then it hears
     /// what it said to itself.
-    #[inline]
+    #[inline(never)]
     fn react(&mut self, node: NodeId, event: Event<P>) {
         self.step(node, event);
         self.conclude(node);
@@ -357,7 +359,8 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         self.rounds = self.rounds.max(process.epoch());
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "on the way of every message: a tenth of a run")]
     fn conclude(&mut self, node: NodeId) {
         self.end_step(node);
         if !self.local.is_empty() {
@@ -377,7 +380,8 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
     }
 
     /// Ends a step: what must survive is safe, then what was said leaves.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "on the way of every message: a tenth of a run")]
     fn end_step(&mut self, node: NodeId) {
         self.reactions += 1;
         if O::WATCHES {
@@ -392,29 +396,47 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
         self.carry_out(node);
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "on the way of every message: a tenth of a run")]
     fn carry_out(&mut self, node: NodeId) {
         // Taken from the end, one by one, they need no second list.
         self.effects.reverse();
-        while let Some(effect) = self.effects.pop() {
-            match effect {
-                Effect::Send { to, message } if to == node => self.local.push_back(message),
-                Effect::Send { to, message } => self.send(node, to, message),
-                Effect::Arm { timer, after } => self.arm(node, timer, *after.start(), *after.end()),
-                Effect::Disarm { timer } => self.disarm(node, timer),
-                Effect::Notify(notice) => self.tell(node, &notice),
-                Effect::Unexpected(what) => {
-                    self.unexpected += 1;
-                    self.unexpected_first.get_or_insert((self.now, node, what));
-                    self.show(|| Happening::Unexpected { node, what });
-                }
+        loop {
+            // A message is counted where it lies: it has only just been written, in parts, and
+            // the processor waits before it can be read as a whole.
+            if let Some(Effect::Send { to, message }) = self.effects.last()
+                && *to != node
+            {
+                let kind = kind_of(message);
+                self.count(kind);
+            }
+            match self.effects.pop() {
+                Some(Effect::Send { to, message }) if to != node => self.send(node, to, message),
+                Some(other) => self.carry_out_other(node, other),
+                None => return,
             }
         }
     }
 
-    #[inline]
+    /// Apart from sending, which is most of what is done, and is done faster alone.
+    #[inline(never)]
+    fn carry_out_other(&mut self, node: NodeId, effect: Effect<P>) {
+        match effect {
+            Effect::Send { message, .. } => self.local.push_back(message),
+            Effect::Arm { timer, after } => self.arm(node, timer, *after.start(), *after.end()),
+            Effect::Disarm { timer } => self.disarm(node, timer),
+            Effect::Notify(notice) => self.tell(node, &notice),
+            Effect::Unexpected(what) => {
+                self.unexpected += 1;
+                self.unexpected_first.get_or_insert((self.now, node, what));
+                self.show(|| Happening::Unexpected { node, what });
+            }
+        }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "on the way of every message: a tenth of a run")]
     fn send(&mut self, from: NodeId, to: NodeId, message: P::Message) {
-        self.count(&message);
         self.seq += 1;
         let id = self.seq;
         self.show(|| Happening::Sent { node: from, to, id, message: &message });
@@ -443,8 +465,7 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
     }
 
     #[inline]
-    fn count(&mut self, message: &P::Message) {
-        let kind = kind_of(message);
+    fn count(&mut self, kind: Kind) {
         let index = kind.index as usize;
         if self.by_kind.len() <= index {
             self.by_kind.resize(index + 1, ("", 0));
@@ -565,28 +586,6 @@ impl<'a, P: Protocol, O: Observer<P>> World<'a, P, O> {
     fn show<'b>(&mut self, what: impl FnOnce() -> Happening<'b, P>) {
         if O::WATCHES {
             self.observer.on(self.now, self.topology, what());
-        }
-    }
-}
-
-fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    }
-}
-
-/// Choices as the plan tells them, then as the seed draws them.
-struct Choices<'a> {
-    told: std::slice::Iter<'a, u32>,
-    drawn: Seeded,
-}
-
-impl Chance for Choices<'_> {
-    fn below(&mut self, bound: u32) -> u32 {
-        match self.told.next() {
-            Some(&choice) => choice.min(bound - 1),
-            None => self.drawn.below(bound),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! What a plan says of single messages and clocks.
+//! What a plan says of single messages, clocks and choices.
 
-use vez_core::{NodeId, Protocol, Seeded, Time};
+use vez_core::{Chance, NodeId, Protocol, Seeded, Time};
 
 use super::World;
 use crate::network::scale;
@@ -42,5 +42,20 @@ impl<P: Protocol, O: Observer<P>> World<'_, P, O> {
         }
         let unit = Seeded::stream(self.plan.seed, 4 + u64::from(node.0)).unit();
         scale(span, 1.0 / (1.0 + self.plan.drift * (2.0 * unit - 1.0)))
+    }
+}
+
+/// Choices as the plan tells them, then as the seed draws them.
+pub(super) struct Choices<'a> {
+    pub(super) told: std::slice::Iter<'a, u32>,
+    pub(super) drawn: Seeded,
+}
+
+impl Chance for Choices<'_> {
+    fn below(&mut self, bound: u32) -> u32 {
+        match self.told.next() {
+            Some(&choice) => choice.min(bound - 1),
+            None => self.drawn.below(bound),
+        }
     }
 }
