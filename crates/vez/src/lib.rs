@@ -4,6 +4,8 @@
 //! [`registry`], which is made from the one list.
 
 pub mod cmd;
+pub mod lab;
+pub mod picture;
 pub mod registry;
 pub mod result;
 pub mod rules;

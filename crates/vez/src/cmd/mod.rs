@@ -2,6 +2,7 @@
 
 mod algorithms;
 pub mod explain;
+mod lab;
 mod output;
 mod run;
 mod summary;
@@ -20,6 +21,7 @@ pub enum Command {
     Run(Box<run::Run>),
     Algorithms(algorithms::Algorithms),
     Explain(explain::Explain),
+    Lab(lab::Lab),
     /// Print a completion script for a shell.
     ///
     /// Example: vez completions bash > ~/.local/share/bash-completion/completions/vez
@@ -34,6 +36,7 @@ impl Command {
             Self::Run(command) => command.run(),
             Self::Algorithms(command) => command.run(),
             Self::Explain(command) => command.run(),
+            Self::Lab(command) => command.run(),
             Self::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Args::command(), "vez", &mut script);

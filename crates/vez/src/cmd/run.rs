@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use vez_core::Time;
-use vez_sim::{Delay, Report, TraceEvent};
+use vez_sim::{Delay, Report};
 
-use super::summary::{subtitle, summary};
+use super::summary::summary;
 use super::{Outcome, output};
+use crate::picture::{self, Picture};
 use crate::registry;
 use crate::result::RunResult;
 use crate::scenario::{
@@ -143,9 +144,6 @@ enum Format {
     Shiviz,
 }
 
-/// Pictures of more than this are no pictures.
-const DRAWN_PROCESSES_MAX: u32 = 200;
-const DRAWN_EVENTS_MAX: usize = 50_000;
 /// A story longer than this is cut short.
 const TOLD_LINES_MAX: usize = 60;
 const TOLD_PROCESSES_MAX: u32 = 64;
@@ -304,54 +302,33 @@ impl Run {
             };
             return Ok((report, text));
         }
-        let draws = matches!(self.format, Format::Mermaid | Format::Svg | Format::Html);
-        if draws && topology.n() > DRAWN_PROCESSES_MAX {
-            let n = topology.n();
-            anyhow::bail!(
-                "{n} processes are too many to draw; expected at most {DRAWN_PROCESSES_MAX} (or use --format jsonl)"
-            );
+        if let Some(picture) = self.format.picture() {
+            return picture::draw(picture, resolved);
         }
-        let events_max = match self.format {
-            Format::Text => 40 * TOLD_LINES_MAX,
-            Format::Jsonl | Format::Shiviz => usize::MAX,
-            _ => DRAWN_EVENTS_MAX,
-        };
-        let (report, trace) = (entry.watch)(topology, config, plan, events_max);
-        if draws && trace.dropped > 0 {
-            let events = trace.events.len() as u64 + trace.dropped;
-            anyhow::bail!(
-                "{events} events are too many to draw; expected at most {DRAWN_EVENTS_MAX} (stop earlier with --until, or use --format jsonl)"
-            );
+        let (report, trace) = (entry.watch)(topology, config, plan, 40 * TOLD_LINES_MAX);
+        let story = picture::with_run(resolved, &report, &trace.events, vez_draw::story);
+        let mut text = String::new();
+        for line in story.iter().take(TOLD_LINES_MAX) {
+            writeln!(text, "{line}").expect("strings take anything");
         }
-        let text = self.picture(resolved, &report, &trace.events);
+        if story.len() > TOLD_LINES_MAX {
+            text.push_str("         … and so on; --format html -o run.html shows all of it\n");
+        }
+        text.push('\n');
+        text += &summary(resolved, &report);
         Ok((report, text))
     }
+}
 
-    fn picture(&self, resolved: &Resolved, report: &Report, events: &[TraceEvent]) -> String {
-        let title = resolved.entry.rules().title.en;
-        let subtitle = subtitle(resolved);
-        let topology = &resolved.topology;
-        let run = vez_draw::Run { title: &title, subtitle: &subtitle, topology, report, events };
-        match self.format {
-            Format::Mermaid => vez_draw::mermaid(&run),
-            Format::Svg => vez_draw::svg(&run),
-            Format::Html => vez_draw::html(&run),
-            Format::Jsonl => vez_draw::jsonl(&run),
-            Format::Shiviz => vez_draw::shiviz(&run),
-            Format::Text | Format::Json => {
-                let story = vez_draw::story(&run);
-                let mut text = String::new();
-                for line in story.iter().take(TOLD_LINES_MAX) {
-                    writeln!(text, "{line}").expect("strings take anything");
-                }
-                if story.len() > TOLD_LINES_MAX {
-                    text.push_str(
-                        "         … and so on; --format html -o run.html shows all of it\n",
-                    );
-                }
-                text.push('\n');
-                text + &summary(resolved, report)
-            }
+impl Format {
+    fn picture(self) -> Option<Picture> {
+        match self {
+            Self::Text | Self::Json => None,
+            Self::Mermaid => Some(Picture::Mermaid),
+            Self::Svg => Some(Picture::Svg),
+            Self::Html => Some(Picture::Html),
+            Self::Jsonl => Some(Picture::Jsonl),
+            Self::Shiviz => Some(Picture::Shiviz),
         }
     }
 }
