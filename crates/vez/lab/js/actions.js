@@ -60,7 +60,7 @@ export function processMenu(lab, index, place) {
     "line",
     { id: "isolate", label: words.isolate, danger: true, disabled: timeline.n < 2, run: () => happenNow(lab, "partition", [[uid]]) },
     { id: "heal-all", label: words.healAll, run: () => happenNow(lab, "heal", true) },
-    { id: "watch", label: words.watch, run: () => lab.select(index) },
+    { id: "watch", label: words.watch, run: () => { lab.select(index); lab.emit("watch"); } },
   ]);
 }
 

@@ -3,16 +3,26 @@
 
 import * as api from "./api.js";
 import { startClock } from "./clock.js";
+import { makeCompare } from "./compare.js";
 import { makeDock } from "./dock.js";
 import { byId, fill, setText, toast } from "./dom.js";
+import { makeEdit } from "./edit.js";
+import { makeFind } from "./find.js";
 import { language, setLanguage, t } from "./i18n.js";
+import { icon } from "./icons.js";
+import { makeKeys } from "./keys.js";
 import { makeLibrary } from "./library.js";
 import { makeLog } from "./log.js";
 import { startTheme, switchTheme } from "./palette.js";
+import { makePredict } from "./predict.js";
 import { makeCounters, makeNow, makePromises, makeRules, makeStory } from "./reading.js";
+import { makeSetup } from "./setup.js";
+import { makeShare, openLink } from "./share.js";
+import { makeSpacetime } from "./spacetime.js";
 import { Stage } from "./stage.js";
 import { Lab, Side } from "./state.js";
 import { makeTransport } from "./transport.js";
+import { makeWaiting } from "./waiting.js";
 
 const FIRST_STORY = "s03-slow-holder";
 
@@ -20,15 +30,25 @@ startTheme();
 setLanguage(language());
 const lab = new Lab();
 const clock = startClock(lab);
-makeTransport(lab);
+const predict = makePredict(lab);
+makeTransport(lab, predict);
 makeNow(lab);
 makeStory(lab);
 makeRules(lab);
 makePromises(lab);
 makeCounters(lab);
 makeLog(lab);
+makeWaiting(lab);
+makeEdit(lab);
+makeSetup(lab);
+makeSpacetime(lab);
 makeLibrary(lab);
-makeDock(lab);
+makeCompare(lab);
+makeFind(lab);
+makeShare(lab);
+const dock = makeDock(lab);
+lab.on("watch", () => dock.show("edit"));
+makeKeys(lab, dock, predict);
 makeStages();
 makeBar();
 
@@ -62,6 +82,9 @@ function makeBar() {
     /** @type {HTMLButtonElement} */ (byId("undo")).disabled = !lab.side?.past.length;
     /** @type {HTMLButtonElement} */ (byId("redo")).disabled = !lab.side?.future.length;
   });
+  for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-icon]"))) {
+    element.append(icon(/** @type {import("./icons.js").Icon} */ (element.dataset.icon)));
+  }
   const words = () => {
     for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-say]"))) setText(element, lookUp(element.dataset.say));
     for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-label]"))) {
@@ -88,8 +111,10 @@ async function start() {
     toast(t().app.offline, "error");
     return;
   }
+  // What the address holds, or a story that shows what this is about.
+  lab.setSides([new Side({ algorithm: lab.catalogue.algorithms[0].name })], 0);
+  if (await openLink(lab, location.hash)) return;
   const story = lab.catalogue.stories.find((other) => other.id === FIRST_STORY) ?? lab.catalogue.stories[0];
-  lab.setSides([new Side(story.scenario)], 0);
   await lab.open(story.scenario, story.scenario);
 }
 

@@ -33,8 +33,9 @@ export class Side {
 /**
  * - `run`: a side has another run; `sides`: there are one or two now, or another is active
  * - `frame`: the time moved; `step`: a position moved, at most ten times a second while playing
- * - `play`, `select`, `language`, `theme`, `busy`: what they say
- * @typedef {"run"|"sides"|"frame"|"step"|"play"|"select"|"language"|"theme"|"busy"} Topic
+ * - `play`, `select`, `language`, `theme`, `busy`: what they say; `watch`: someone wants to see the
+ *   state of the process selected
+ * @typedef {"run"|"sides"|"frame"|"step"|"play"|"select"|"watch"|"language"|"theme"|"busy"} Topic
  */
 
 /** While playing, what is read (not watched) follows this often. */

@@ -2,6 +2,7 @@
 // Play, pause, step, jump; and the scrubber with its marks.
 
 import { byId, el, fill, setText } from "./dom.js";
+import { icon } from "./icons.js";
 import { moment, number, t } from "./i18n.js";
 import { colours } from "./palette.js";
 
@@ -13,8 +14,8 @@ const SCRUB_MAX = 10_000;
 
 /** @typedef {"receive"|"entry"|"election"|"violation"} Jump */
 
-/** @param {import("./state.js").Lab} lab */
-export function makeTransport(lab) {
+/** @param {import("./state.js").Lab} lab @param {{step: (way: 1|-1) => void}} stepper */
+export function makeTransport(lab, stepper) {
   const root = byId("transport");
   const canvas = el("canvas", { "aria-hidden": "true" });
   const scrub = el("input", {
@@ -24,13 +25,13 @@ export function makeTransport(lab) {
       lab.seek((Number(scrub.value) / SCRUB_MAX) * lab.duration);
     },
   });
-  /** @param {string} id @param {string} sign @param {() => void} run */
-  const button = (id, sign, run) => el("button", { id, class: "icon-button", type: "button", "data-testid": id, onclick: run }, sign);
-  const play = button("play", "▶", () => (lab.playing ? lab.pause() : lab.play()));
-  const start = button("to-start", "⏮", () => { lab.pause(); lab.goTo(0); });
-  const back = button("step-back", "◂", () => lab.step(-1));
-  const forward = button("step-forward", "▸", () => lab.step(1));
-  const end = button("to-end", "⏭", () => { lab.pause(); lab.goTo(Infinity); lab.seek(lab.duration); });
+  /** @param {string} id @param {import("./icons.js").Icon} sign @param {() => void} run */
+  const button = (id, sign, run) => el("button", { id, class: "icon-button", type: "button", "data-testid": id, onclick: run }, icon(sign));
+  const play = button("play", "play", () => (lab.playing ? lab.pause() : lab.play()));
+  const start = button("to-start", "start", () => { lab.pause(); lab.goTo(0); });
+  const back = button("step-back", "back", () => stepper.step(-1));
+  const forward = button("step-forward", "forward", () => stepper.step(1));
+  const end = button("to-end", "end", () => { lab.pause(); lab.goTo(Infinity); lab.seek(lab.duration); });
   const position = el("span", { id: "position", "data-testid": "position" });
   const speed = el("input", {
     type: "range", id: "speed", min: String(SPEED_MIN), max: String(SPEED_MAX), step: "1", value: "0", "data-testid": "speed",
@@ -62,7 +63,7 @@ export function makeTransport(lab) {
     const label = lab.playing ? t().transport.pause : t().transport.play;
     play.setAttribute("aria-label", label);
     play.title = label;
-    setText(play, lab.playing ? "❚❚" : "▶");
+    fill(play, icon(lab.playing ? "pause" : "play"));
     setText(speedOut, `${number(lab.speed)}×`);
     speed.value = String(Math.log2(lab.speed));
   }
