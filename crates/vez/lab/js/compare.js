@@ -20,7 +20,7 @@ export function makeCompare(lab) {
 
 /** @param {import("./state.js").Lab} lab */
 export function toggleCompare(lab) {
-  if (lab.sides.length > 1) return lab.setSides([lab.side], 0);
+  if (lab.sides.length > 1) return lab.setSides([lab.sides[0]], 0);
   const words = t().compare;
   const { scenario } = lab.side;
   const mine = lab.algorithm(scenario.algorithm);

@@ -31,6 +31,8 @@ export function openLibrary(lab) {
 
   /** @param {string} text */
   const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+  /** Whoever knows it in one language finds it in the other. @param {import("./types.js").Words|undefined} words */
+  const both = (words) => (words ? [words.en, words.pt] : []);
   /** @param {string[]} texts */
   const matches = (texts) => {
     const wanted = plain(search.value).split(/\s+/).filter(Boolean);
@@ -40,10 +42,10 @@ export function openLibrary(lab) {
   function list() {
     const { algorithms, stories } = lab.catalogue;
     const group = (/** @type {"mutex"|"election"} */ problem) => algorithms
-      .filter((algorithm) => algorithm.problem === problem && matches([algorithm.name, say(algorithm.title), say(algorithm.line)]))
+      .filter((algorithm) => algorithm.problem === problem && matches([algorithm.name, ...both(algorithm.title), ...both(algorithm.line)]))
       .map((algorithm) => pick(`algorithm-${algorithm.name}`, "", say(algorithm.title), say(algorithm.line), () => lab.open(firstScenario(algorithm))));
     const told = stories
-      .filter((story) => matches([story.id, story.name, say(story.title), say(story.look), story.algorithm, say(lab.algorithm(story.algorithm)?.title)]))
+      .filter((story) => matches([story.id, story.algorithm, ...both(story.title), ...both(story.look), ...both(lab.algorithm(story.algorithm)?.title)]))
       .map((story) => pick(`story-${story.id}`, story.name, say(story.title), say(lab.algorithm(story.algorithm)?.title), () => lab.open(story.scenario, story.scenario)));
     const section = (/** @type {string} */ title, /** @type {HTMLElement[]} */ items) => el("section", {}, el("h3", {}, title), ...(items.length ? items : [el("p", { class: "muted" }, words.none)]));
     fill(columns, section(words.mutex, group("mutex")), section(words.election, group("election")), section(words.stories, told));

@@ -44,7 +44,7 @@ export function makeLog(lab) {
 
   function words() {
     const timeline = lab.timeline;
-    setText(filterLabel, t().tabs.log);
+    setText(filterLabel, t().log.show);
     list.setAttribute("aria-label", t().log.label);
     const kept = filter.value;
     fill(filter, el("option", { value: "" }, t().log.all), ...(timeline?.names ?? []).map((name, i) => el("option", { value: String(i) }, t().log.only(name))));

@@ -47,15 +47,17 @@ export class Painter {
     this.width = 0;
     this.height = 0;
     this.cards = false;
+    this.crowded = false;
   }
 
-  /** @param {number} width @param {number} height @param {number} n */
-  resize(width, height, n) {
+  /** @param {number} width @param {number} height @param {number} n @param {boolean} isGraph where processes stand anywhere */
+  resize(width, height, n, isGraph) {
     const ratio = Math.min(2, devicePixelRatio || 1);
     this.width = width;
     this.height = height;
     this.ratio = ratio;
     this.cards = n <= CARDS_MAX && width >= 420;
+    this.crowded = n > 8 && isGraph;
     for (const canvas of [this.canvas, this.backdrop]) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
@@ -67,6 +69,7 @@ export class Painter {
   margins(radius) {
     const narrow = this.width < 560;
     if (!this.cards) return { marginX: radius + 22, marginY: radius + 32 };
+    if (this.crowded) return { marginX: radius + 100, marginY: radius + 40 };
     return { marginX: radius + (narrow ? 60 : Math.min(190, this.width * 0.2)), marginY: radius + Math.min(86, this.height * 0.17) };
   }
 
@@ -80,6 +83,7 @@ export class Painter {
     ctx.drawImage(this.backdrop, 0, 0);
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.#suspicions(scene);
+    if (this.cards) for (let i = 0; i < scene.timeline.n; i++) this.#card(scene, i, scene.timeline.processes.condition(i, scene.position));
     this.#messages(scene);
     this.#processes(scene);
     this.#overlay(scene);
@@ -223,7 +227,6 @@ export class Painter {
     for (let i = 0; i < timeline.n; i++) {
       const now = timeline.processes.condition(i, position);
       this.#process(scene, i, now, i === current);
-      if (this.cards) this.#card(scene, i, now);
     }
   }
 
@@ -310,7 +313,7 @@ export class Painter {
     const palette = colours();
     const { timeline, points, radius, placement } = scene;
     const few = timeline.n <= 6 && this.height > 380;
-    const lines = cardLines(scene, i, now, few ? 4 : timeline.n <= 8 ? 3 : 2, this.width < 560 ? 0 : 1);
+    const lines = cardLines(scene, i, now, this.crowded ? 1 : few ? 4 : timeline.n <= 8 ? 3 : 2, this.width < 560 ? 0 : 1);
     if (lines.length === 0) return;
     const [ax, ay] = [placement.awayX[i], placement.awayY[i]];
     const side = Math.abs(ax) > 0.35 ? Math.sign(ax) : 0;
@@ -318,7 +321,7 @@ export class Painter {
     const x = points[i].x + (side ? side * (radius + 9) : 0);
     let y = side ? points[i].y - height / 2 + 7 + ay * 8 : ay < 0 ? points[i].y - radius - (now.leader === i ? 22 : 10) - height + 7 : points[i].y + radius + 15;
     y = Math.max(12, Math.min(this.height - height, y));
-    const room = side > 0 ? this.width - x - 6 : side < 0 ? x - 6 : 190;
+    const room = Math.min(side > 0 ? this.width - x - 6 : side < 0 ? x - 6 : 190, this.crowded ? 120 : 210);
     ctx.textAlign = side > 0 ? "left" : side < 0 ? "right" : "center";
     ctx.textBaseline = "middle";
     lines.forEach((line, j) => {
@@ -418,7 +421,9 @@ export function messageAt({ timeline, points, radius, time }, message) {
   if (fate[message] === LOST && arrives[message] - sent[message] <= delay / 2) share /= 2;
   const length = Math.hypot(b.x - a.x, b.y - a.y) || 1;
   const [ux, uy] = [(b.x - a.x) / length, (b.y - a.y) / length];
-  const along = radius + (length - 2 * radius) * share;
+  // Beside the process, not under it, when it has just been sent.
+  const gap = Math.min(radius + 9, length / 2);
+  const along = gap + (length - 2 * gap) * share;
   return { x: a.x + ux * along - uy * LANE, y: a.y + uy * along + ux * LANE };
 }
 

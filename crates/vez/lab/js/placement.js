@@ -43,10 +43,16 @@ export function place(topology, indexOf) {
 function circle(x, y, inner) {
   const around = x.length - inner;
   for (let i = inner; i < x.length; i++) {
-    const angle = (2 * Math.PI * (i - inner)) / around - Math.PI / 2;
+    // Below the one in the middle there must be room to write.
+    const turn = inner && around % 2 === 0 ? 0.5 : 0;
+    const angle = (2 * Math.PI * (i - inner + turn)) / around - Math.PI / 2;
     // One alone beside the middle stands to its right.
     x[i] = around === 1 && inner ? 0.6 : Math.cos(angle);
     y[i] = around === 1 && inner ? 0 : Math.sin(angle);
+  }
+  if (around > 2) {
+    stretch(x);
+    stretch(y);
   }
 }
 
@@ -102,8 +108,8 @@ function springs(x, y, edges) {
 
 /** Uses the whole width. @param {Float32Array} values */
 function stretch(values) {
-  const low = Math.min(...values);
-  const high = Math.max(...values);
+  const low = values.reduce((least, value) => Math.min(least, value));
+  const high = values.reduce((most, value) => Math.max(most, value));
   for (let i = 0; i < values.length; i++) values[i] = high > low ? (2 * (values[i] - low)) / (high - low) - 1 : 0;
 }
 

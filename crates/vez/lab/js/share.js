@@ -75,7 +75,7 @@ export async function openLink(lab, hash) {
   if (!text.startsWith("s=")) return false;
   try {
     const kept = await unpack(text.slice(2));
-    if (lab.sides.length > 1) lab.setSides([lab.side], 0);
+    if (lab.sides.length > 1) lab.setSides([lab.sides[0]], 0);
     const opened = await lab.open(kept.s);
     if (opened && kept.b) await beside(lab, kept.b);
     if (opened && kept.t) lab.seek(kept.t);

@@ -13,6 +13,8 @@ import { wiresAt } from "./wires.js";
 const GLIDE_MS = 280;
 /** A jump over more steps than this is not shown as movement. */
 const GLIDE_STEPS_MAX = 300;
+/** Room for the hint below, in pixels. */
+const HINT = 14;
 /** Labels of buttons follow this often while playing. */
 const LABEL_INTERVAL_MS = 500;
 
@@ -154,11 +156,12 @@ export class Stage {
     if (!this.timeline || !this.placement || width === 0) return;
     const n = this.timeline.n;
     this.radius = radiusFor(n, Math.min(width, height));
-    this.painter.resize(width, height, n);
+    this.painter.resize(width, height, n, this.timeline.run.topology.shape === "graph");
     const { marginX, marginY } = this.painter.margins(this.radius);
-    const [halfX, halfY] = [width / 2 - marginX, height / 2 - marginY];
+    // The lowest line is the hint's.
+    const [halfX, halfY] = [width / 2 - marginX, (height - HINT) / 2 - marginY];
     const { x, y } = this.placement;
-    this.points = Array.from(x, (_, i) => ({ x: width / 2 + x[i] * halfX, y: height / 2 + y[i] * halfY }));
+    this.points = Array.from(x, (_, i) => ({ x: width / 2 + x[i] * halfX, y: (height - HINT) / 2 + y[i] * halfY }));
     [...this.buttons.children].forEach((button, i) => {
       const { style } = /** @type {HTMLElement} */ (button);
       style.left = `${this.points[i].x}px`;

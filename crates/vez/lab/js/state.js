@@ -140,6 +140,8 @@ export class Lab {
     else if (!options.keep) this.time = 0;
     side.position = side.timeline.positionAt(this.time);
     this.seek(Math.min(this.time, this.duration));
+    // A run begins before anything of its first moment has happened.
+    if (!options.keep && options.at === undefined) this.#place(this.sides.map((other) => other.timeline?.base ?? 0));
     this.emit("run");
     this.emit("step");
   }
@@ -217,8 +219,10 @@ export class Lab {
     const timeline = this.timeline;
     if (!timeline) return;
     const to = Math.max(timeline.base, Math.min(position, timeline.steps));
+    const first = to === timeline.base;
     this.time = timeline.timeOf(to);
-    this.#place(this.sides.map((side) => (side === this.side ? to : side.timeline?.positionAt(this.time) ?? 0)));
+    const other = (/** @type {Timeline|null} */ run) => (first ? run?.base : run?.positionAt(this.time)) ?? 0;
+    this.#place(this.sides.map((side) => (side === this.side ? to : other(side.timeline))));
   }
 
   /** One step on or back: on whichever side it is next. @param {1|-1} way */
@@ -277,7 +281,7 @@ export class Lab {
 
   play() {
     if (this.playing || this.duration === 0) return;
-    if (this.time >= this.duration) this.seek(0);
+    if (this.time >= this.duration) this.goTo(0);
     this.playing = true;
     this.emit("play");
   }

@@ -42,9 +42,9 @@ export function makeTransport(lab, stepper) {
   const quietLabel = el("span", { class: "quiet-label" });
   const jumps = el("span", { class: "transport-row" });
   fill(root,
-    el("div", { class: "scrub" }, canvas, scrub),
-    el("div", { class: "transport-row" }, start, back, play, forward, end, position, el("span", { class: "spacer" }), jumps,
-      el("label", { class: "speed" }, speed, speedOut), el("label", { class: "speed" }, quiet, quietLabel)));
+    el("div", { class: "transport-row scrub-row" }, el("div", { class: "scrub" }, canvas, scrub),
+      el("label", { class: "speed" }, speed, speedOut), el("label", { class: "speed" }, quiet, quietLabel)),
+    el("div", { class: "transport-row" }, start, back, play, forward, end, position, el("span", { class: "spacer" }), jumps));
 
   function words() {
     const text = t().transport;
@@ -52,7 +52,7 @@ export function makeTransport(lab, stepper) {
       element.setAttribute("aria-label", label);
       element.title = label;
     }
-    setText(quietLabel, text.quiet);
+    setText(quietLabel, text.quietShort);
     const mutex = lab.timeline?.run.result.problem !== "election";
     /** @type {Jump[]} */
     const kinds = ["receive", mutex ? "entry" : "election", "violation"];

@@ -208,7 +208,7 @@ function tellDetail(events) {
   const parts = [];
   for (const event of events) {
     if (event.event === "state") parts.push(...(event.changed ?? []));
-    if (event.event === "arm") parts.push(`⏱ ${t().words.waits(event.text ?? "", moment(event.until_ms ?? 0))}`);
+    if (event.event === "arm") parts.push(t().words.waits(event.text ?? "", moment(event.until_ms ?? 0)));
   }
   return parts.join(" · ");
 }

@@ -61,7 +61,7 @@ export const en = {
     label: "Transport",
     play: "Play", pause: "Pause", stepForward: "Step forward", stepBack: "Step back", start: "To the start", end: "To the end",
     speed: "Speed",
-    quiet: "Skip quiet time",
+    quiet: "Skip quiet time", quietShort: "skip quiet",
     scrubber: "Time",
     jump: "Jump to",
     next: "next", previous: "previous",
@@ -83,7 +83,7 @@ export const en = {
   },
   diagram: { label: "Space–time diagram: time from left to right, a line for each process", zoomIn: "Zoom in", zoomOut: "Zoom out", fit: "Whole run" },
   now: { label: "The current step", start: "Before the first step", finished: "The run is over." },
-  log: { label: "What happened", only: (/** @type {string} */ name) => `only ${name}`, all: "everyone", empty: "Nothing has happened." },
+  log: { label: "What happened", only: (/** @type {string} */ name) => `only ${name}`, all: "everyone", show: "Show", empty: "Nothing has happened." },
   rules: { label: "The algorithm's rules; the one that just ran is marked", none: "No rule ran: this befell the process from outside.", settings: "Settings" },
   promises: {
     label: "Promises",
@@ -258,7 +258,7 @@ export const en = {
     repeatedAtOnce: (/** @type {number} */ count) => (count === 1 ? "one arrives twice" : `${count} arrive twice`),
     notes: "takes note",
     nothing: "nothing changes",
-    waits: (/** @type {string} */ kind, /** @type {string} */ time) => `${kind} until ${time}`,
+    waits: (/** @type {string} */ kind, /** @type {string} */ time) => `${kind} runs until ${time}`,
   },
   keys: {
     title: "Keys",

@@ -62,7 +62,7 @@ export const pt = {
     label: "Controles do tempo",
     play: "Tocar", pause: "Pausar", stepForward: "Passo à frente", stepBack: "Passo atrás", start: "Ao início", end: "Ao fim",
     speed: "Velocidade",
-    quiet: "Pular o tempo parado",
+    quiet: "Pular o tempo parado", quietShort: "pular silêncio",
     scrubber: "Tempo",
     jump: "Ir a",
     next: "próxima", previous: "anterior",
@@ -84,7 +84,7 @@ export const pt = {
   },
   diagram: { label: "Diagrama espaço-tempo: o tempo da esquerda para a direita, uma linha por processo", zoomIn: "Ampliar", zoomOut: "Reduzir", fit: "Execução inteira" },
   now: { label: "O passo atual", start: "Antes do primeiro passo", finished: "A execução terminou." },
-  log: { label: "O que aconteceu", only: (name) => `só ${name}`, all: "todos", empty: "Nada aconteceu." },
+  log: { label: "O que aconteceu", only: (name) => `só ${name}`, all: "todos", show: "Mostrar", empty: "Nada aconteceu." },
   rules: { label: "As regras do algoritmo; a que acabou de rodar está marcada", none: "Nenhuma regra rodou: isto veio de fora.", settings: "Ajustes" },
   promises: {
     label: "Promessas",
@@ -259,7 +259,7 @@ export const pt = {
     repeatedAtOnce: (count) => (count === 1 ? "uma chega duas vezes" : `${count} chegam duas vezes`),
     notes: "toma nota",
     nothing: "nada muda",
-    waits: (kind, time) => `${kind} até ${time}`,
+    waits: (kind, time) => `${kind} corre até ${time}`,
   },
   keys: {
     title: "Teclas",
