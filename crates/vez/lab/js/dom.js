@@ -75,3 +75,18 @@ export function toast(text, tone = "plain") {
   host.replaceChildren(note);
   setTimeout(() => note.remove(), tone === "error" ? 8000 : 2500);
 }
+
+/**
+ * The size of an element, kept up to date: asking for it while drawing would lay out the page anew.
+ * @param {Element} element
+ * @param {() => void} changed
+ */
+export function watchSize(element, changed) {
+  const size = { width: 0, height: 0 };
+  new ResizeObserver(([entry]) => {
+    size.width = entry.contentRect.width;
+    size.height = entry.contentRect.height;
+    changed();
+  }).observe(element);
+  return size;
+}

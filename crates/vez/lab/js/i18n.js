@@ -45,9 +45,15 @@ export function say(words) {
   return words ? words[code] || words.en || "" : "";
 }
 
+/** Making one is slow, using it is not. @type {Map<string, Intl.NumberFormat>} */
+const formats = new Map();
+
 /** @param {number} value @param {number} [digits] */
 export function number(value, digits = 3) {
-  return value.toLocaleString(code === "pt" ? "pt-BR" : "en", { maximumFractionDigits: digits });
+  const key = code + digits;
+  let format = formats.get(key);
+  if (!format) formats.set(key, (format = new Intl.NumberFormat(code === "pt" ? "pt-BR" : "en", { maximumFractionDigits: digits })));
+  return format.format(value);
 }
 
 /** A moment or a span: `12.5 ms`, `3.2 s`. @param {number} ms */

@@ -2,7 +2,7 @@
 // The space–time diagram: a line for each process, an arrow for each message, in step with the
 // stage. Only what is in the window is drawn.
 
-import { byId, el, fill } from "./dom.js";
+import { byId, el, fill, watchSize } from "./dom.js";
 import { icon } from "./icons.js";
 import { moment, t } from "./i18n.js";
 import { colours, kindColour } from "./palette.js";
@@ -79,7 +79,7 @@ export function makeSpacetime(lab) {
   }
   function draw() {
     const timeline = lab.timeline;
-    const { clientWidth: width, clientHeight: height } = canvas;
+    const { width, height } = size;
     if (!timeline || width === 0) return;
     follow();
     const ctx = sized(canvas, width, height);
@@ -133,7 +133,7 @@ export function makeSpacetime(lab) {
     }
     drag = null;
   });
-  new ResizeObserver(invalidate).observe(host);
+  const size = watchSize(host, invalidate);
   lab.on(["run", "sides"], fresh);
   lab.on(["theme", "select"], invalidate);
   lab.on("language", () => { words(); invalidate(); });

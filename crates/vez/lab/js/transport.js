@@ -1,7 +1,7 @@
 // @ts-check
 // Play, pause, step, jump; and the scrubber with its marks.
 
-import { byId, el, fill, setText } from "./dom.js";
+import { byId, el, fill, setText, watchSize } from "./dom.js";
 import { icon } from "./icons.js";
 import { moment, number, t } from "./i18n.js";
 import { colours } from "./palette.js";
@@ -70,7 +70,7 @@ export function makeTransport(lab, stepper) {
   function moved() {
     const share = lab.duration ? lab.time / lab.duration : 0;
     if (document.activeElement !== scrub || lab.playing) scrub.value = String(Math.round(share * SCRUB_MAX));
-    drawScrubber(lab, canvas);
+    drawScrubber(lab, canvas, size);
   }
   function stepped() {
     const { timeline, side } = lab;
@@ -90,7 +90,7 @@ export function makeTransport(lab, stepper) {
   lab.on("play", playing);
   lab.on(["frame", "run", "theme"], redraw);
   lab.on(["step", "run", "language"], stepped);
-  new ResizeObserver(redraw).observe(root);
+  const size = watchSize(canvas, redraw);
 }
 
 /** @param {import("./state.js").Lab} lab @param {number} power */
@@ -110,10 +110,9 @@ function jumper(lab, kind) {
     el("span", { "aria-hidden": "true" }, el("i", { class: `dot dot-${kind}` }), el("span", { class: "word" }, text[kind])), button(1, "›", text.next));
 }
 
-/** @param {import("./state.js").Lab} lab @param {HTMLCanvasElement} canvas */
-function drawScrubber(lab, canvas) {
+/** @param {import("./state.js").Lab} lab @param {HTMLCanvasElement} canvas @param {{width: number, height: number}} size */
+function drawScrubber(lab, canvas, { width, height }) {
   const ctx = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  const { clientWidth: width, clientHeight: height } = canvas;
   const ratio = Math.min(2, devicePixelRatio || 1);
   if (canvas.width !== Math.round(width * ratio)) canvas.width = Math.round(width * ratio);
   if (canvas.height !== Math.round(height * ratio)) canvas.height = Math.round(height * ratio);
