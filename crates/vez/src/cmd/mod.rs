@@ -1,10 +1,15 @@
 //! The commands, one file each.
 
 mod algorithms;
+mod check;
 pub mod explain;
 mod output;
+mod picture;
+mod progress;
 mod run;
 mod summary;
+mod system;
+mod verdict;
 
 use std::io::Write as _;
 
@@ -18,6 +23,7 @@ pub enum Outcome {
 #[derive(clap::Subcommand)]
 pub enum Command {
     Run(Box<run::Run>),
+    Check(Box<check::Check>),
     Algorithms(algorithms::Algorithms),
     Explain(explain::Explain),
     /// Print a completion script for a shell.
@@ -32,6 +38,7 @@ impl Command {
     pub fn run<Args: clap::CommandFactory>(self) -> anyhow::Result<Outcome> {
         match self {
             Self::Run(command) => command.run(),
+            Self::Check(command) => command.run(),
             Self::Algorithms(command) => command.run(),
             Self::Explain(command) => command.run(),
             Self::Completions { shell } => {

@@ -11,7 +11,13 @@ use crate::scenario::{Resolved, outcome_word};
 /// What ran, in a few words.
 pub(super) fn subtitle(resolved: &Resolved) -> String {
     let topology = &resolved.topology;
-    let shape = match topology.shape() {
+    let shape = shape(topology);
+    let processes = if topology.n() == 1 { "process" } else { "processes" };
+    format!("{} {processes}, {shape}, seed {}", topology.n(), resolved.plan.seed)
+}
+
+pub(super) fn shape(topology: &Topology) -> &'static str {
+    match topology.shape() {
         Shape::Complete => "complete",
         Shape::Ring => "ring",
         Shape::Star => "star",
@@ -19,9 +25,7 @@ pub(super) fn subtitle(resolved: &Resolved) -> String {
         Shape::Grid => "grid",
         Shape::Random(_) => "random graph",
         Shape::Edges(_) => "graph",
-    };
-    let processes = if topology.n() == 1 { "process" } else { "processes" };
-    format!("{} {processes}, {shape}, seed {}", topology.n(), resolved.plan.seed)
+    }
 }
 
 /// The result, for people.
