@@ -5,7 +5,9 @@ use vez_core::{Breach, Channel, Promise, Time};
 use crate::ample::Oracle;
 use crate::archive::{Archive, open};
 use crate::bfs::{Explored, Finding};
+use crate::code::Code;
 use crate::graph::{self, Graph};
+use crate::knowledge::Move;
 use crate::live;
 use crate::mind::Mind;
 use crate::retrace::{Path, retrace};
@@ -105,6 +107,9 @@ fn counterexample(
 ) -> Counterexample {
     let (boots, moves) = path.moves(mind);
     let (steps, mut replay) = open(&mind.archive.lore).tell(&boots, &moves);
+    // That time passes is not told.
+    let is_told = |step: &&Move| !matches!(step.code, Code::Pass(_));
+    let cycle_from = cycle_from.map(|from| moves[..from].iter().filter(is_told).count());
     let end = Time::from_millis(steps.len() as u64);
     replay.until = (!rests).then_some(end);
     Counterexample { promise, detail, steps, cycle_from, replay }
@@ -136,13 +141,12 @@ fn judge_endless<'a>(
     if let Some(lasso) = live::endless_debt(&graph, &mind) {
         let path = graph.path(&mut mind, lasso.start, &lasso.edges);
         let from = path.steps.len() - lasso.edges.len();
-        let round = lasso.edges.len();
         let detail = match lasso.debt.node {
             Some(node) => {
                 let name = mind.setting.topology.name(node);
-                format!("{name} waits for ever: the last {round} steps go round and round")
+                format!("{name} waits for ever: the run goes round and round")
             }
-            None => format!("never settled for good: the last {round} steps go round and round"),
+            None => "never settled for good: the run goes round and round".to_owned(),
         };
         let promise = lasso.debt.promise;
         counterexamples.push(counterexample(&mut mind, &path, promise, detail, Some(from), false));

@@ -26,7 +26,7 @@ pub struct Exhibit {
     pub broken: Vec<String>,
 }
 
-/// A message or timer that takes this long plays no part.
+/// What takes this long in a replay never comes to pass.
 const FAR: Time = Time::from_secs(3600);
 const EVENTS_MAX: usize = 50_000;
 
@@ -35,7 +35,9 @@ impl Exhibit {
     /// then comes to another end.
     pub fn new(system: &Scenario, name: &str, found: &Counterexample) -> Option<Self> {
         let base = resolve(system).ok()?;
-        let mut scenario = scenario(system, &base.topology, &found.replay);
+        // Late enough for what is never to come, and soon enough for a run to come to rest.
+        let late = Time::from_millis(found.steps.len() as u64 + 1);
+        let mut scenario = scenario(system, &base.topology, &found.replay, late);
         let is_broken =
             |report: &Report| report.verdict(found.promise).is_some_and(|verdict| !verdict.kept);
         let run = |scenario: &Scenario| {
@@ -65,7 +67,7 @@ impl Exhibit {
         let (broken, told): (Vec<Line>, Vec<Line>) = told.into_iter().partition(|line| line.broken);
         let at = |step: u64| {
             let of_step = told.iter().filter(move |line| line.at == Time::from_millis(step));
-            of_step.map(|line| line.words.clone()).collect::<Vec<_>>()
+            of_step.map(|line| without_losses(&line.words)).collect::<Vec<_>>()
         };
         let steps = found.steps.iter().zip(1..).map(|(step, number)| match step.deed {
             Deed::Lose { number } => lost(number, &trace.events).unwrap_or(step.text.clone()),
@@ -80,6 +82,17 @@ impl Exhibit {
     }
 }
 
+/// Here a loss is a step of its own; the simulator tells it with the sending.
+fn without_losses(words: &str) -> String {
+    let mut out = words.to_owned();
+    while let Some(from) = out.find(" (lost on the way to ")
+        && let Some(length) = out[from..].find(')')
+    {
+        out.replace_range(from..=from + length, "");
+    }
+    out
+}
+
 /// The message of this number, and that it is lost.
 fn lost(number: u64, events: &[TraceEvent]) -> Option<String> {
     let mut sent = events.iter().filter_map(|event| match &event.what {
@@ -90,22 +103,22 @@ fn lost(number: u64, events: &[TraceEvent]) -> Option<String> {
     Some(format!("{text} from P{from} to P{to} is lost"))
 }
 
-fn scenario(system: &Scenario, topology: &Topology, replay: &Replay) -> Scenario {
+fn scenario(system: &Scenario, topology: &Topology, replay: &Replay, late: Time) -> Scenario {
     let mut network = system.network.clone();
-    network.delay = Delay::Fixed(FAR);
-    let event = |&(at, ref done): &(Time, Done)| {
-        let act = act(done, topology);
-        Event { at, act, place: Place::Whole }
+    network.delay = Delay::Fixed(late);
+    let event = |(at, done): &(Time, Done)| {
+        let act = act(done, topology, late);
+        Event { at: *at, act, place: Place::Whole }
     };
-    // What takes the network's time anyway need not be said.
+    // What is still under way in the end takes the network's time anyway.
     let messages = replay.messages.iter().filter(|(_, arrives)| *arrives != [FAR]);
     let flight = |(number, arrives): &(u64, Vec<Time>)| {
-        // What is heard again only in the far future is not heard again.
         let arrives = arrives.iter().copied().filter(|&time| time != FAR).collect();
         Placed::new(Flight { number: *number, arrives }, Place::Whole)
     };
-    let arming =
-        |&(number, after): &(u64, Time)| Placed::new(Arming { number, after }, Place::Whole);
+    let arming = |&(number, after): &(u64, Time)| {
+        Placed::new(Arming { number, after: after.min(late) }, Place::Whole)
+    };
     Scenario {
         algorithm: system.algorithm.clone(),
         seed: system.seed,
@@ -124,12 +137,14 @@ fn scenario(system: &Scenario, topology: &Topology, replay: &Replay) -> Scenario
     }
 }
 
-fn act(done: &Done, topology: &Topology) -> Act {
+fn act(done: &Done, topology: &Topology, late: Time) -> Act {
     let uid = |node: NodeId| topology.uid(node);
     match *done {
         Done::Start(node) => Act::Start(Whom::One(uid(node))),
         Done::Suspect(node, of) => Act::Suspect { node: uid(node), of: uid(of) },
-        Done::Acquire(node, hold) => Act::Acquire { who: Whom::One(uid(node)), hold },
+        Done::Acquire(node, hold) => {
+            Act::Acquire { who: Whom::One(uid(node)), hold: hold.min(late) }
+        }
         Done::Crash(node) => Act::Crash { node: uid(node), unsent: false },
         Done::CrashUnsent(node) => Act::Crash { node: uid(node), unsent: true },
         Done::Restart { node, forget } => Act::Restart { node: uid(node), amnesia: forget },

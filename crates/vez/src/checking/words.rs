@@ -73,8 +73,12 @@ pub fn stopped(outcome: &Outcome, options: &Options) -> String {
     let Some(stop) = outcome.stopped else {
         return "complete: these are all the runs there are".to_owned();
     };
+    let found = outcome.counterexample.as_ref();
+    let is_endless = found.is_some_and(|found| found.cycle_from.is_some());
     let why = match stop {
-        Stop::Broken if options.keep_going => return "complete, with something broken".to_owned(),
+        Stop::Broken if options.keep_going || is_endless => {
+            return "every state there is was seen".to_owned();
+        }
         Stop::Broken => {
             return "stopped at the first broken promise (--keep-going goes on)".to_owned();
         }

@@ -99,10 +99,10 @@ fn told(found: &Counterexample, options: &Options, exhibit: Option<&Exhibit>) ->
     let is_shortest =
         options.search == vez_check::Search::BreadthFirst && options.reductions == <_>::default();
     let way = match (found.cycle_from, is_shortest) {
-        (None, true) => "the shortest way",
-        _ => "a way",
+        (None, true) => "The shortest way",
+        _ => "A way",
     };
-    let mut out = format!("\nHow {promise} breaks, {way}, {count} {steps}:\n");
+    let mut out = format!("\n{way} to break {promise}, {count} {steps}:\n");
     let mut line = |mark: &str, words: &str| {
         writeln!(out, "{mark:>4}  {words}").expect("strings take anything");
     };
