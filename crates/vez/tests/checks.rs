@@ -36,7 +36,7 @@ const CASES: &[Flags] = &[
     ("raymond", "--nodes 4", "--nodes 3", &[]),
     ("elected-coordinator", "--nodes 2 --epochs 8", "--nodes 2 --epochs 8", &[]),
     ("bully", "--nodes 3", "--nodes 3", &[]),
-    ("bully-strict", "--nodes 3 --epochs 9", "--nodes 2 --epochs 9", &[]),
+    ("bully-strict", "--nodes 3 --epochs 12", "--nodes 2 --epochs 12", &[]),
     ("anonymous-ring", "--nodes 4", "--nodes 3", &[]),
     ("itai-rodeh", "--nodes 3", "--nodes 3", &[("once", "--nodes 2")]),
     ("list-ring", "--nodes 4", "--nodes 3", &[]),

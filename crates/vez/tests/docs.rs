@@ -124,6 +124,8 @@ fn page(
 fn index() -> String {
     let mut page = String::from(
         "# vez, in depth\n\n- [Scenario files and results](scenarios.md)\n\
+         - [Checking every run](check.md)\n\
+         - [What the checker says of every algorithm](checks.md)\n\
          - [How fast the simulator is](benchmarks.md)\n\n\
          The pages below are made by the tool: `vez explain NAME --format markdown`, with its \
          stories.\n",

@@ -3,6 +3,8 @@
 use vez_check::{Judgement, Options, Outcome, Search, Stop, Verdict};
 use vez_core::{Channel, Timing};
 
+use crate::registry::Entry;
+
 /// `1,234,567`.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -21,7 +23,7 @@ fn counted(number: u64, one: &str, many: &str) -> String {
 }
 
 /// What may happen in the runs: a heading and a sentence each.
-pub fn model(options: &Options) -> Vec<(&'static str, String)> {
+pub fn model(entry: &Entry, options: &Options) -> Vec<(&'static str, String)> {
     let mut messages = match options.channel {
         Channel::Lossy => "may be lost, repeated and overtaken, as often as you like",
         Channel::Reliable => "in any order",
@@ -44,6 +46,7 @@ pub fn model(options: &Options) -> Vec<(&'static str, String)> {
         messages += &format!("; the network may fall in two {splits} ×, and heals");
     }
     let timing = match options.timing {
+        _ if (entry.timers)().is_empty() => "none",
         Timing::Asynchronous => "may run out at any moment",
         Timing::Synchronous => "run out only when all that was said has been heard",
     };

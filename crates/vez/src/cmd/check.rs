@@ -276,7 +276,12 @@ impl Check {
         for uid in text.split(',') {
             let uid = parse_uid(uid.trim()).map_err(wrong)?;
             let node = resolved.topology.find(uid);
-            askers.insert(node.ok_or_else(|| wrong(format!("no process has the uid {uid}")))?);
+            let node = node.ok_or_else(|| {
+                let uids = resolved.topology.ids().map(|node| resolved.topology.uid(node));
+                let uids: Vec<String> = uids.take(12).map(|uid| uid.to_string()).collect();
+                wrong(format!("no process has the uid {uid}; expected {}", uids.join(", ")))
+            })?;
+            askers.insert(node);
         }
         Ok(Some(askers))
     }

@@ -41,7 +41,7 @@ pub(super) fn verdict(
         let names: Vec<&str> = without.iter().map(|assumption| assumption.name()).collect();
         line("without", &names.join(", "));
     }
-    for (heading, words) in model(options) {
+    for (heading, words) in model(&resolved.entry, options) {
         line(heading, &words);
     }
     line("searched", &searched(outcome));
@@ -70,6 +70,8 @@ fn remarks(outcome: &Outcome, options: &Options) -> Vec<(&'static str, String)> 
     let mut remarks = Vec::new();
     let statistics = &outcome.statistics;
     match statistics.coverage {
+        // Random runs have nothing to cover.
+        Some(_) if options.reductions.bitstate.is_none() => (),
         Some(coverage) => {
             remarks.push(("", format!("about {:.2} % of the states were seen", 100.0 * coverage)));
         }
