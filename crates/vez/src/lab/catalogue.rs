@@ -13,7 +13,7 @@ use vez_core::{Channel, Crashes, Layout, Promise, Timing};
 use super::{Limits, Shared, runs};
 use crate::checking::Assumption;
 use crate::registry::{self, Entry};
-use crate::rules::{Clause, Language, Rules};
+use crate::rules::{Clause, Rules};
 use crate::scenario::{self, Words};
 
 #[derive(RustEmbed)]
@@ -48,14 +48,7 @@ struct Algorithm {
     timing: Timing,
     crashes: Crashes,
     /// What of that can be taken away in a search.
-    without: Vec<Removable>,
-}
-
-#[derive(Serialize)]
-struct Removable {
-    name: &'static str,
-    en: &'static str,
-    pt: &'static str,
+    without: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -120,15 +113,7 @@ fn algorithm(entry: &Entry) -> Algorithm {
         channel: entry.meta.channel,
         timing: entry.meta.timing,
         crashes: entry.meta.crashes,
-        without: Assumption::of(&entry.meta).into_iter().map(removable).collect(),
-    }
-}
-
-fn removable(assumption: Assumption) -> Removable {
-    Removable {
-        name: assumption.name(),
-        en: assumption.meaning(Language::En),
-        pt: assumption.meaning(Language::Pt),
+        without: Assumption::of(&entry.meta).into_iter().map(Assumption::name).collect(),
     }
 }
 

@@ -101,12 +101,12 @@ pub(super) struct Begun {
 #[derive(Serialize)]
 pub(super) struct Standing {
     state: &'static str,
-    progress: Option<Far>,
+    progress: Far,
     outcome: Option<Found>,
     error: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Far {
     states: u64,
     transitions: u64,
@@ -178,9 +178,19 @@ pub(super) async fn standing(
         Some(_) => heard.seconds,
         None => search.begun.elapsed().as_secs_f64(),
     };
-    let far = |progress: Progress| {
-        let Progress { states, transitions, depth, frontier, memory } = progress;
-        Far { states, transitions, depth, frontier, memory, seconds }
+    let far = match (&heard.end, heard.progress) {
+        (Some(Ok(found)), progress) => Far {
+            states: found.states,
+            transitions: found.transitions,
+            depth: found.depth,
+            frontier: 0,
+            memory: progress.map_or(0, |progress| progress.memory),
+            seconds,
+        },
+        (_, Some(Progress { states, transitions, depth, frontier, memory })) => {
+            Far { states, transitions, depth, frontier, memory, seconds }
+        }
+        (_, None) => Far { seconds, ..Far::default() },
     };
     let (outcome, error) = match &heard.end {
         None => (None, None),
@@ -188,7 +198,7 @@ pub(super) async fn standing(
         Some(Err(error)) => (None, Some(error.clone())),
     };
     let state = if heard.end.is_some() { "done" } else { "running" };
-    Ok(Json(Standing { state, progress: heard.progress.map(far), outcome, error }))
+    Ok(Json(Standing { state, progress: far, outcome, error }))
 }
 
 pub(super) async fn cancel(

@@ -1,9 +1,8 @@
 //! The lab's server, asked as a browser would ask it, and as nobody should.
 
-mod common;
-
-use common::lab::{Answer, Lab};
 use serde_json::{Value, json};
+
+use crate::client::{Answer, Lab};
 
 fn bully() -> Value {
     json!({ "algorithm": "bully", "nodes": 5, "at": [{ "time": "0ms", "start": [2] }] })
@@ -149,6 +148,7 @@ fn a_search_finds_the_shortest_way_to_break_a_promise_and_the_lab_plays_it() {
     let scenario = json!({ "algorithm": "bully", "nodes": 3 });
     let wanted = json!({ "scenario": scenario, "without": ["synchrony"], "crashes": 0 });
     let standing = outcome(&lab, &wanted);
+    assert_eq!(standing["progress"]["states"], standing["outcome"]["states"]);
     let broken = &standing["outcome"]["broken"];
     assert_eq!(
         (&broken["promise"], broken["steps"].as_array().unwrap().len()),
