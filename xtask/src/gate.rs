@@ -5,6 +5,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
+use crate::setup;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tests {
     Run,
@@ -16,8 +18,9 @@ pub(crate) fn root() -> PathBuf {
     here.parent().expect("xtask lies in the workspace").to_owned()
 }
 
-/// Every test there is. Nothing is needed beyond Rust.
+/// Every test there is; first what some of them need beyond Rust.
 pub(crate) fn test() -> anyhow::Result<()> {
+    setup::prepare();
     cargo(&["test", "--workspace", "--all-targets"])?;
     // `--all-targets` leaves the examples in the documentation out.
     cargo(&["test", "--workspace", "--doc"])
@@ -28,6 +31,7 @@ pub(crate) fn verify(tests: Tests) -> anyhow::Result<()> {
     cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     run(cargo_command(&["doc", "--workspace", "--no-deps", "--document-private-items"])
         .env("RUSTDOCFLAGS", "-D warnings"))?;
+    page()?;
     match tests {
         Tests::Run => test()?,
         // The house rules are tests too, but they are the gate's own.
@@ -35,6 +39,22 @@ pub(crate) fn verify(tests: Tests) -> anyhow::Result<()> {
     }
     deny()
 }
+
+/// The lab's page has types, in comments; who has Node has a compiler that reads them.
+fn page() -> anyhow::Result<()> {
+    let mut version = Command::new("npx");
+    version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    if !version.status().is_ok_and(|status| status.success()) {
+        eprintln!("xtask: Node is not installed: the types of the lab's page were not checked");
+        return Ok(());
+    }
+    let mut command = Command::new("npx");
+    command.current_dir(root().join("crates/vez/lab"));
+    command.args(["--yes", "--package", TYPESCRIPT, "tsc", "--project", "tsconfig.json"]);
+    run(&mut command)
+}
+
+const TYPESCRIPT: &str = "typescript@5.9.3";
 
 /// Licences, bans and sources always; advisories where their database can be reached.
 fn deny() -> anyhow::Result<()> {
@@ -69,11 +89,12 @@ fn cargo_command(args: &[&str]) -> Command {
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let words: Vec<String> =
         command.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    let words = words.join(" ");
-    eprintln!("xtask: cargo {words}");
-    let status = command.status().with_context(|| format!("cannot run cargo {words}"))?;
+    let program = Path::new(command.get_program()).file_stem().unwrap_or_default();
+    let words = format!("{} {}", program.to_string_lossy(), words.join(" "));
+    eprintln!("xtask: {words}");
+    let status = command.status().with_context(|| format!("cannot run {words}"))?;
     if !status.success() {
-        bail!("`cargo {words}` failed");
+        bail!("`{words}` failed");
     }
     Ok(())
 }

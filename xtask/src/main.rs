@@ -3,6 +3,7 @@
 mod bench;
 mod gate;
 mod mutants;
+mod setup;
 #[cfg(test)]
 mod tidy;
 

@@ -1,4 +1,4 @@
-//! The README shows what really comes out: every command in it is run and compared.
+//! The README and the guides show what really comes out: every command in them is run and compared.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,9 +32,18 @@ fn commands(text: &str) -> Vec<(String, String)> {
 
 #[test]
 fn every_command_in_the_readme_prints_what_the_readme_shows() {
-    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    hold_to("README.md", 5);
+}
+
+#[test]
+fn every_command_in_the_guide_to_checking_prints_what_it_shows() {
+    hold_to("docs/check.md", 1);
+}
+
+fn hold_to(file: &str, commands_min: usize) {
+    let text = fs::read_to_string(root().join(file)).unwrap();
     let commands = commands(&text);
-    assert!(commands.len() >= 5, "{commands:?}");
+    assert!(commands.len() >= commands_min, "{commands:?}");
     let mut last = 0;
     for (command, expected) in commands {
         if command == "echo $?" {

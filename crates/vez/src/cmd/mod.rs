@@ -1,11 +1,15 @@
 //! The commands, one file each.
 
 mod algorithms;
+mod check;
 pub mod explain;
 mod lab;
 mod output;
+mod progress;
 mod run;
 mod summary;
+mod system;
+mod verdict;
 
 use std::io::Write as _;
 
@@ -19,6 +23,7 @@ pub enum Outcome {
 #[derive(clap::Subcommand)]
 pub enum Command {
     Run(Box<run::Run>),
+    Check(Box<check::Check>),
     Algorithms(algorithms::Algorithms),
     Explain(explain::Explain),
     Lab(lab::Lab),
@@ -34,6 +39,7 @@ impl Command {
     pub fn run<Args: clap::CommandFactory>(self) -> anyhow::Result<Outcome> {
         match self {
             Self::Run(command) => command.run(),
+            Self::Check(command) => command.run(),
             Self::Algorithms(command) => command.run(),
             Self::Explain(command) => command.run(),
             Self::Lab(command) => command.run(),

@@ -11,6 +11,7 @@ use serde_json::Value;
 use vez_core::{Channel, Crashes, Layout, Promise, Timing};
 
 use super::{Limits, Shared, runs};
+use crate::checking::Assumption;
 use crate::registry::{self, Entry};
 use crate::rules::{Clause, Rules};
 use crate::scenario::{self, Words};
@@ -46,6 +47,8 @@ struct Algorithm {
     channel: Channel,
     timing: Timing,
     crashes: Crashes,
+    /// What of that can be taken away in a search.
+    without: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -110,6 +113,7 @@ fn algorithm(entry: &Entry) -> Algorithm {
         channel: entry.meta.channel,
         timing: entry.meta.timing,
         crashes: entry.meta.crashes,
+        without: Assumption::of(&entry.meta).into_iter().map(Assumption::name).collect(),
     }
 }
 

@@ -1,3 +1,0 @@
-//! What several tests of the tool need.
-
-pub(crate) mod lab;
