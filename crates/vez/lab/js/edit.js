@@ -93,7 +93,7 @@ export function makeEdit(lab) {
       case "cut": return happen("cut", [[who, whom]]);
       case "heal": return happen("heal", [[who, whom]]);
       case "healAll": return happen("heal", true);
-      case "partition": return happen("partition", typed.groups.split("|").map((group) => (group.match(/\d+/g) ?? []).map(Number)).filter((group) => group.length));
+      case "partition": return happen("partition", typed.groups.split(/[|/]/).map((group) => (group.match(/\d+/g) ?? []).map(Number)).filter((group) => group.length));
       case "delay": return lab.edit((scenario) => setLink(scenario, who, whom, { delay: length }));
       case "loss": return lab.edit((scenario) => setLink(scenario, who, whom, { loss: Number(typed.value) }));
     }

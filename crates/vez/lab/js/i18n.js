@@ -1,6 +1,7 @@
 // @ts-check
 // The language of the page: the browser's, until someone chooses.
 
+import { inPortuguese } from "./i18n/details.js";
 import { en } from "./i18n/en.js";
 import { pt } from "./i18n/pt.js";
 
@@ -43,6 +44,11 @@ export function setLanguage(chosen) {
 /** What is said in both languages, in this one. @param {import("./types.js").Words|undefined|null} words */
 export function say(words) {
   return words ? words[code] || words.en || "" : "";
+}
+
+/** Why a promise is broken, in the language of the page. @param {string} detail */
+export function sayDetail(detail) {
+  return code === "pt" ? inPortuguese(detail) : detail;
 }
 
 /** Making one is slow, using it is not. @type {Map<string, Intl.NumberFormat>} */

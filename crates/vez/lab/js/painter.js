@@ -9,6 +9,8 @@ import { colours, kindColour } from "./palette.js";
 const CARDS_MAX = 12;
 /** Up to so many messages under way carry their kind. */
 const PILLS_MAX = 40;
+/** And only among so many processes. */
+const PILLS_NODES_MAX = 24;
 /** Messages of both directions of a link keep this far apart. */
 const LANE = 6;
 
@@ -30,6 +32,9 @@ const LANE = 6;
  * @property {Overlay} overlay
  * @property {boolean} radio
  */
+
+/** A field that says nothing yet. */
+const NOTHING = /^(?:(?:\w+=)?(?:–|0|false|\[\]|\{\})(?:, |$))+$/;
 
 /** @param {number} n @param {number} size */
 export function radiusFor(n, size) {
@@ -56,7 +61,7 @@ export class Painter {
     this.width = width;
     this.height = height;
     this.ratio = ratio;
-    this.cards = n <= CARDS_MAX && width >= 420;
+    this.cards = n <= CARDS_MAX && width >= 300;
     this.crowded = n > 8 && isGraph;
     for (const canvas of [this.canvas, this.backdrop]) {
       canvas.width = Math.round(width * ratio);
@@ -70,7 +75,7 @@ export class Painter {
     const narrow = this.width < 560;
     if (!this.cards) return { marginX: radius + 22, marginY: radius + 32 };
     if (this.crowded) return { marginX: radius + 100, marginY: radius + 40 };
-    return { marginX: radius + (narrow ? 60 : Math.min(190, this.width * 0.2)), marginY: radius + Math.min(86, this.height * 0.17) };
+    return { marginX: radius + (narrow ? 74 : Math.min(190, this.width * 0.2)), marginY: radius + Math.min(86, this.height * 0.17) };
   }
 
   /** @param {Scene} scene */
@@ -188,7 +193,7 @@ export class Painter {
     const { ctx } = this;
     const { timeline, position } = scene;
     const flying = timeline.flight.at(position);
-    const pills = flying.length <= PILLS_MAX && timeline.n <= 24;
+    const pills = flying.length <= PILLS_MAX && timeline.n <= PILLS_NODES_MAX;
     const size = flying.length > 2000 ? 3 : timeline.n > 60 ? 4 : 6;
     const { kind, fate, arrives, sent, departs, ends } = timeline.messages;
     for (let k = 0; k < timeline.kinds.length; k++) {
@@ -397,7 +402,7 @@ function cardLines(scene, i, now, max, fields) {
     text: field.name ? `${field.name}: ${field.text}` : field.text,
     status: false,
     step: field.step,
-    plain: field.name === "leader" || /^(–|0|false|\[\]|\{\})$/.test(field.text),
+    plain: field.name === "leader" || NOTHING.test(field.text),
     // What just changed is marked, and the mark fades as time goes on.
     fresh: field.step < timeline.base ? 0 : field.step === position - 1 ? 1 : Math.max(0, 1 - (time - timeline.stepTime[field.step]) / fade),
   }));
@@ -414,7 +419,7 @@ export function progress(timeline, message, time) {
 
 /** Where a message is. @param {Scene} scene @param {number} message */
 export function messageAt({ timeline, points, radius, time }, message) {
-  const { from, to, fate, sent, arrives, delay } = timeline.messages;
+  const { from, to, kind, fate, sent, arrives, delay } = timeline.messages;
   const [a, b] = [points[from[message]], points[to[message]]];
   let share = progress(timeline, message, time);
   // One that is lost as it is sent gets half way.
@@ -422,7 +427,8 @@ export function messageAt({ timeline, points, radius, time }, message) {
   const length = Math.hypot(b.x - a.x, b.y - a.y) || 1;
   const [ux, uy] = [(b.x - a.x) / length, (b.y - a.y) / length];
   // Beside the process, not under it, when it has just been sent.
-  const gap = Math.min(radius + 9, length / 2);
+  const half = timeline.n <= PILLS_NODES_MAX ? timeline.kinds[kind[message]].length * 3.3 + 7 : 2;
+  const gap = Math.min(radius + 3 + Math.abs(ux) * half + Math.abs(uy) * Math.min(half, 9), length / 2);
   const along = gap + (length - 2 * gap) * share;
   return { x: a.x + ux * along - uy * LANE, y: a.y + uy * along + ux * LANE };
 }

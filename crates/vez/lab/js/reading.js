@@ -2,7 +2,7 @@
 // What is read beside the stage: the current step, the story, the rules, the promises, the counters.
 
 import { byId, el, fill, setText } from "./dom.js";
-import { moment, number, say, t } from "./i18n.js";
+import { moment, number, say, sayDetail, t } from "./i18n.js";
 import { kindColour } from "./palette.js";
 import { countBelow } from "./sorted.js";
 import { tellStep } from "./words.js";
@@ -154,7 +154,7 @@ function violationOf(timeline, promise) {
 function detailOf(timeline, promise) {
   const step = violationOf(timeline, promise);
   const event = step === null ? null : timeline.eventsOf(step).find((other) => other.event === "violation" && other.promise === promise);
-  return event?.detail ?? "";
+  return sayDetail(event?.detail ?? "");
 }
 
 /** @param {Lab} lab */

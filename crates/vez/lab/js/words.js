@@ -1,7 +1,7 @@
 // @ts-check
 // A step of the run in a sentence: what set it off, and what came of it.
 
-import { moment, t } from "./i18n.js";
+import { moment, sayDetail, t } from "./i18n.js";
 
 /**
  * @typedef {object} Told
@@ -23,7 +23,7 @@ export function tellStep(timeline, step) {
   const words = t().words;
   const events = timeline.eventsOf(step);
   const cause = events[0];
-  const broken = events.filter((event) => event.event === "violation").map((event) => event.detail ?? "");
+  const broken = events.filter((event) => event.event === "violation").map((event) => sayDetail(event.detail ?? ""));
   const head = headOf(timeline, step, cause);
   const boots = timeline.cause(step) === "boot" && timeline.stepNode[step] < 0;
   const parts = boots ? tellCrowd(events) : tellEffects(timeline, cause, events);

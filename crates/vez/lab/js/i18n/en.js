@@ -187,15 +187,15 @@ export const en = {
   },
   find: {
     title: "Find a run that breaks a promise", promise: "Promise", any: "any it claims", entries: "Times each may ask", crashes: "Crashes at most",
-    losses: "Losses at most", duplicates: "Duplicates at most", without: "Without", states: "States at most",
+    losses: "Losses at most", duplicates: "Duplicates at most", without: "Do not assume", auto: "as the algorithm allows", nodes: "Processes", unplayable: "The simulator cannot replay it.", states: "States at most",
     go: "Search", cancel: "Stop", play: "Play it", again: "Search again",
-    explain: (/** @type {string} */ title, /** @type {number} */ n) => `The checker goes through every order in which things can happen: ${title} with ${n} processes. Small systems are enough.`,
+    explain: (/** @type {string} */ title) => `${title}: the checker goes through every order in which things can happen. A few processes are enough.`,
     progress: (/** @type {string} */ states, /** @type {number} */ depth, /** @type {string} */ seconds) => `${states} states, ${depth} steps deep, ${seconds} s`,
     broken: (/** @type {string} */ promise, /** @type {number} */ steps) => `Found: “${promise}” breaks in ${steps} steps, the shortest way there is.`,
     kept: (/** @type {string} */ states) => `Kept in every run: all ${states} states were visited.`,
     keptSoFar: (/** @type {string} */ states) => `Nothing found in ${states} states, but there are more.`,
     cycle: "From the marked step on it goes round for ever.",
-    without_: /** @type {Record<string, string>} */ ({ fifo: "order (FIFO)" }),
+    without_: /** @type {Record<string, string>} */ ({ fifo: "order (FIFO)", reliable: "that nothing is lost", once: "that nothing arrives twice", "no-partitions": "that the network is whole", synchrony: "bounds on time", "no-crashes": "that nobody crashes", "no-restarts": "that nobody restarts", durable: "memory that survives" }),
   },
   share: {
     title: "Keep it", link: "A link to this very run", copy: "Copy", copied: "Copied", export: "Export", import: "Import",

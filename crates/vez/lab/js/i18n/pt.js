@@ -188,15 +188,15 @@ export const pt = {
   },
   find: {
     title: "Procurar uma execução que quebra uma promessa", promise: "Promessa", any: "qualquer uma que ele faz", entries: "Vezes que cada um pede", crashes: "Falhas no máximo",
-    losses: "Perdas no máximo", duplicates: "Duplicatas no máximo", without: "Sem", states: "Estados no máximo",
+    losses: "Perdas no máximo", duplicates: "Duplicatas no máximo", without: "Não supor", auto: "quanto o algoritmo tolera", nodes: "Processos", unplayable: "O simulador não consegue repeti-la.", states: "Estados no máximo",
     go: "Procurar", cancel: "Parar", play: "Tocar", again: "Procurar de novo",
-    explain: (title, n) => `O verificador percorre toda ordem em que as coisas podem acontecer: ${title} com ${n} processos. Sistemas pequenos bastam.`,
+    explain: (title) => `${title}: o verificador percorre toda ordem em que as coisas podem acontecer. Poucos processos bastam.`,
     progress: (states, depth, seconds) => `${states} estados, ${depth} passos de profundidade, ${seconds} s`,
     broken: (promise, steps) => `Achou: “${promise}” quebra em ${steps} passos, o caminho mais curto que há.`,
     kept: (states) => `Cumprida em toda execução: todos os ${states} estados foram visitados.`,
     keptSoFar: (states) => `Nada achado em ${states} estados, mas há outros.`,
     cycle: "A partir do passo marcado, repete-se para sempre.",
-    without_: { fifo: "ordem (FIFO)" },
+    without_: { fifo: "ordem (FIFO)", reliable: "que nada se perde", once: "que nada chega duas vezes", "no-partitions": "que a rede é inteira", synchrony: "limites de tempo", "no-crashes": "que ninguém cai", "no-restarts": "que ninguém reinicia", durable: "memória que sobrevive" },
   },
   share: {
     title: "Guardar", link: "Um link para esta mesma execução", copy: "Copiar", copied: "Copiado", export: "Exportar", import: "Importar",
