@@ -75,7 +75,8 @@ export class Painter {
     const narrow = this.width < 560;
     if (!this.cards) return { marginX: radius + 22, marginY: radius + 32 };
     if (this.crowded) return { marginX: radius + 100, marginY: radius + 40 };
-    return { marginX: radius + (narrow ? 74 : Math.min(190, this.width * 0.2)), marginY: radius + Math.min(86, this.height * 0.17) };
+    if (narrow) return { marginX: radius + 34, marginY: radius + 34 };
+    return { marginX: radius + Math.min(190, this.width * 0.2), marginY: radius + Math.min(86, this.height * 0.17) };
   }
 
   /** @param {Scene} scene */
@@ -321,7 +322,8 @@ export class Painter {
     const lines = cardLines(scene, i, now, this.crowded ? 1 : few ? 4 : timeline.n <= 8 ? 3 : 2, this.width < 560 ? 0 : 1);
     if (lines.length === 0) return;
     const [ax, ay] = [placement.awayX[i], placement.awayY[i]];
-    const side = Math.abs(ax) > 0.35 ? Math.sign(ax) : 0;
+    // On a phone there is room above and below only.
+    const side = Math.abs(ax) > 0.35 && this.width >= 560 ? Math.sign(ax) : 0;
     const height = lines.length * 14;
     const x = points[i].x + (side ? side * (radius + 9) : 0);
     let y = side ? points[i].y - height / 2 + 7 + ay * 8 : ay < 0 ? points[i].y - radius - (now.leader === i ? 22 : 10) - height + 7 : points[i].y + radius + 15;

@@ -14,7 +14,7 @@ const TICK = 0.001;
  * @param {import("./state.js").Lab} lab
  */
 export function editTime(lab) {
-  const time = Math.ceil(lab.time / TICK - 1e-6) * TICK;
+  const time = Math.max(0, Math.ceil(lab.time / TICK - 1e-6)) * TICK;
   const { timeline, side } = lab;
   if (!timeline || side.position <= timeline.base) return round(time);
   const seen = timeline.timeOf(side.position) >= time;
@@ -23,7 +23,8 @@ export function editTime(lab) {
 
 /** @param {number} ms */
 function round(ms) {
-  return Math.round(ms * 1000) / 1000;
+  // Never a negative zero.
+  return Math.round(ms * 1000) / 1000 + 0;
 }
 
 /**
