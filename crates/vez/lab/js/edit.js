@@ -111,7 +111,7 @@ export function makeEdit(lab) {
 
   function drawNow() {
     const { timeline, side } = lab;
-    if (!timeline || panel.offsetParent === null || lab.playing) return;
+    if (!timeline || panel.hidden || lab.playing) return;
     const words = t().edit;
     const at = /** @type {HTMLInputElement|null} */ (document.getElementById("edit-at"));
     if (at) at.placeholder = `${words.now} (${span(editTime(lab))})`;

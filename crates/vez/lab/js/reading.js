@@ -35,7 +35,7 @@ export function makeStory(lab) {
     const words = t().story;
     const algorithm = lab.algorithm(side.scenario.algorithm);
     const { name, title, look } = side.scenario;
-    const changed = side.past.length > 0 && side.origin !== null;
+    const changed = side.origin !== null && JSON.stringify(side.scenario) !== JSON.stringify(side.origin);
     const list = (/** @type {string} */ label, /** @type {import("./types.js").Words[]|undefined} */ items) =>
       items?.length ? el("details", {}, el("summary", {}, label), el("ul", {}, ...items.map((item) => el("li", {}, say(item))))) : null;
     fill(panel,
@@ -186,7 +186,7 @@ export function makeCounters(lab) {
   }
   function update() {
     const { timeline, side } = lab;
-    if (!timeline || panel.offsetParent === null) return;
+    if (!timeline || panel.hidden) return;
     const mutex = timeline.run.result.problem === "mutex";
     const counts = timeline.countsAt(side.position);
     const total = counts.reduce((sum, count) => sum + count, 0);

@@ -8,6 +8,8 @@ import { Timeline } from "./timeline.js";
 
 /** @typedef {import("./types.js").Scenario} Scenario */
 
+/** A scenario as it was, and the story it came from. @typedef {{scenario: Scenario, origin: Scenario|null}} Version */
+
 /** A scenario, its run, and what it was before it was changed. */
 export class Side {
   /** @param {Scenario} scenario */
@@ -16,9 +18,9 @@ export class Side {
     /** @type {Timeline|null} */
     this.timeline = null;
     this.position = 0;
-    /** @type {Scenario[]} */
+    /** @type {Version[]} */
     this.past = [];
-    /** @type {Scenario[]} */
+    /** @type {Version[]} */
     this.future = [];
     /** The process looked at. */
     this.selected = -1;
@@ -32,14 +34,14 @@ export class Side {
 
 /**
  * - `run`: a side has another run; `sides`: there are one or two now, or another is active
- * - `frame`: the time moved; `step`: a position moved, at most ten times a second while playing
+ * - `frame`: the time moved; `step`: a position moved, at most four times a second while playing
  * - `play`, `select`, `language`, `theme`, `busy`: what they say; `watch`: someone wants to see the
  *   state of the process selected
  * @typedef {"run"|"sides"|"frame"|"step"|"play"|"select"|"watch"|"language"|"theme"|"busy"} Topic
  */
 
 /** While playing, what is read (not watched) follows this often. */
-const STEP_INTERVAL_MS = 100;
+const STEP_INTERVAL_MS = 250;
 
 export class Lab {
   constructor() {
@@ -108,7 +110,7 @@ export class Lab {
       const run = await api.run(scenario, asking.signal);
       if (asking.signal.aborted) return false;
       if (options.remember) {
-        side.past.push(side.scenario);
+        side.past.push({ scenario: side.scenario, origin: side.origin });
         side.future = [];
       }
       if (options.origin !== undefined) side.origin = options.origin;
@@ -165,10 +167,10 @@ export class Lab {
   async undo(way) {
     const side = this.side;
     const [from, to] = way < 0 ? [side.past, side.future] : [side.future, side.past];
-    const scenario = from.pop();
-    if (!scenario) return;
-    to.push(side.scenario);
-    await this.load(side, scenario, { keep: true });
+    const version = from.pop();
+    if (!version) return;
+    to.push({ scenario: side.scenario, origin: side.origin });
+    await this.load(side, version.scenario, { keep: true, origin: version.origin });
   }
 
   /** Puts a scenario in place of what the active side shows. @param {Scenario} scenario @param {Scenario|null} [origin] */

@@ -154,7 +154,7 @@ export function makeWaiting(lab) {
   const graph = el("canvas", { class: "wait-graph", role: "img" });
   function update() {
     const { timeline, side } = lab;
-    if (!timeline || panel.offsetParent === null) return;
+    if (!timeline || panel.hidden) return;
     const words = t().waiting;
     const all = reasons(timeline, side.position);
     const chosen = all.filter((reason) => reason.who === side.selected);
