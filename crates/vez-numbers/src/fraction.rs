@@ -7,6 +7,8 @@ use std::str::FromStr;
 use num_bigint::BigUint;
 use num_integer::Integer as _;
 
+use crate::digits;
+
 /// A number that is not negative, as a fraction that need not be in lowest terms.
 #[derive(Clone, Debug)]
 pub struct Fraction {
@@ -84,11 +86,13 @@ impl Fraction {
         if self.is_zero() {
             return Scientific { digits: "0".to_owned(), exponent: 0 };
         }
-        let bits = |number: &BigUint| i64::try_from(number.bits()).unwrap_or(i64::MAX);
-        // log10(2) from below and above, in millionths: right or one too small.
-        let difference = bits(&self.numerator) - bits(&self.denominator) - 1;
-        let factor = if difference < 0 { 301_030 } else { 301_029 };
-        let mut exponent = (difference * factor).div_euclid(1_000_000);
+        let quickly = digits::first(self, digits, self.exponent_estimate());
+        quickly.unwrap_or_else(|| self.scientific_exactly(digits))
+    }
+
+    /// By all the digits there are.
+    pub(crate) fn scientific_exactly(&self, digits: u32) -> Scientific {
+        let mut exponent = self.exponent_estimate();
         loop {
             let rounded = self.rounded(i64::from(digits) - 1 - exponent).to_string();
             match i64::try_from(rounded.len()).unwrap_or(0) - i64::from(digits) {
@@ -96,6 +100,15 @@ impl Fraction {
                 longer => exponent += longer,
             }
         }
+    }
+
+    /// The exponent of ten, or one or two less, of what is not 0.
+    pub(crate) fn exponent_estimate(&self) -> i64 {
+        let bits = |number: &BigUint| i64::try_from(number.bits()).unwrap_or(i64::MAX);
+        let difference = bits(&self.numerator) - bits(&self.denominator) - 1;
+        // log10(2) in millionths, rounded so that the product is rounded down.
+        let factor = if difference < 0 { 301_030 } else { 301_029 };
+        (difference * factor).div_euclid(1_000_000)
     }
 
     /// This times a power of ten, to the nearest whole number.
@@ -146,7 +159,8 @@ impl Ord for Fraction {
     }
 }
 
-/// A decimal number means exactly what is written, `1e-4` is 1/10000; so does a fraction, `1/14400`.
+/// A decimal number means exactly what is written, `1e-4` is 1/10000; so does a fraction,
+/// `1/14400`.
 impl FromStr for Fraction {
     type Err = String;
 

@@ -4,6 +4,7 @@
 //! **Invariant:** numbers in, numbers out. Nothing here runs an algorithm, reads a clock or a
 //! file, or draws.
 
+mod digits;
 mod fraction;
 mod interval;
 mod law;

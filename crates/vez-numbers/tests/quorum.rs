@@ -225,7 +225,9 @@ proptest! {
     }
 
     #[test]
-    fn risk_rises_with_the_probability_of_a_restart(n in 1..60_u32, one in 0..=1_000_u32, two in 0..=1_000_u32) {
+    fn risk_rises_with_the_probability_of_a_restart(
+        n in 1..60_u32, one in 0..=1_000_u32, two in 0..=1_000_u32
+    ) {
         let (low, high) = (one.min(two), one.max(two));
         let [low, high] = [low, high].map(|above| {
             let restart = fraction(&format!("{above}/1000"));

@@ -121,6 +121,7 @@ fn page(
 fn index() -> String {
     let mut page = String::from(
         "# vez, in depth\n\n- [Scenario files and results](scenarios.md)\n\
+         - [How safe a quorum is](quorum.md)\n- [How long to wait](timeout.md)\n\
          - [How fast the simulator is](benchmarks.md)\n\n\
          The pages below are made by the tool: `vez explain NAME --format markdown`, with its \
          stories.\n",

@@ -1,4 +1,4 @@
-//! The README shows what really comes out: every command in it is run and compared.
+//! The README and the docs show what really comes out: every command in them is run and compared.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The commands of the README's console blocks, each with the lines that follow it.
+/// The commands of a page's console blocks, each with the lines that follow it.
 fn commands(text: &str) -> Vec<(String, String)> {
     let mut commands: Vec<(String, String)> = Vec::new();
     let mut inside = false;
@@ -32,9 +32,21 @@ fn commands(text: &str) -> Vec<(String, String)> {
 
 #[test]
 fn every_command_in_the_readme_prints_what_the_readme_shows() {
-    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    assert!(verified("README.md") >= 5);
+}
+
+#[test]
+fn every_command_in_the_docs_prints_what_the_docs_show() {
+    for page in ["docs/quorum.md", "docs/timeout.md"] {
+        assert!(verified(page) >= 3, "{page}");
+    }
+}
+
+/// Runs every command of a page; how many there were.
+fn verified(page: &str) -> usize {
+    let text = fs::read_to_string(root().join(page)).unwrap();
     let commands = commands(&text);
-    assert!(commands.len() >= 5, "{commands:?}");
+    let count = commands.len();
     let mut last = 0;
     for (command, expected) in commands {
         if command == "echo $?" {
@@ -47,9 +59,11 @@ fn every_command_in_the_readme_prints_what_the_readme_shows() {
             .args(words.split(' '))
             .output()
             .unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "$ {command}");
+        let printed = output.stdout.into_iter().chain(output.stderr).collect();
+        assert_eq!(String::from_utf8(printed).unwrap(), expected, "{page}: $ {command}");
         last = output.status.code().unwrap();
     }
+    count
 }
 
 #[test]

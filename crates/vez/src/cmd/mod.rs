@@ -2,9 +2,12 @@
 
 mod algorithms;
 pub mod explain;
+mod figures;
 mod output;
+mod quorum;
 mod run;
 mod summary;
+mod timeout;
 
 use std::io::Write as _;
 
@@ -20,6 +23,8 @@ pub enum Command {
     Run(Box<run::Run>),
     Algorithms(algorithms::Algorithms),
     Explain(explain::Explain),
+    Quorum(quorum::Quorum),
+    Timeout(timeout::Timeout),
     /// Print a completion script for a shell.
     ///
     /// Example: vez completions bash > ~/.local/share/bash-completion/completions/vez
@@ -34,6 +39,8 @@ impl Command {
             Self::Run(command) => command.run(),
             Self::Algorithms(command) => command.run(),
             Self::Explain(command) => command.run(),
+            Self::Quorum(command) => command.run(),
+            Self::Timeout(command) => command.run(),
             Self::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Args::command(), "vez", &mut script);
