@@ -206,7 +206,8 @@ fn s15_a_timeout_is_accepted_or_refused() {
 fn samples_come_as_lines_as_tables_and_as_logs() {
     let folder = scratch("samples");
     let files = [
-        ("lines.txt", "# measured\n1\n 2.5 # slow\n\n4e0\n", ""),
+        ("lines.txt", "# measured\n1 # quick\n 2.5\n\n4e0\n", ""),
+        ("marked.txt", "\u{feff}1\r\n2.5\r\n4\r\n", ""),
         ("table.csv", "when,\"took, ms\"\n1,1\n2,2.5\n3,4\n", "--column 2"),
         ("named.csv", "latency;host\n1;a\n2.5;b\n4;c\n", "--column latency"),
         ("plain.csv", "7,1\n8,2.5\n9,4\n", "--column 2"),
@@ -254,6 +255,13 @@ fn bad_samples_are_told_by_line() {
             "a,b\n",
             " --column b",
             ": no samples below the names of the columns; expected at least one",
+        ),
+        ("short", "a,b\n1,2\n1\n", " --column b", ":3: nothing; expected a time, 0 or more"),
+        (
+            "broken",
+            "{\"rtt_ms\":1}\nfoo\n",
+            "",
+            ":2: not JSON; expected an object on every line, as on the first",
         ),
         ("field", "{\"a\":1}\n", "", ": no line has a field `rtt_ms`; --column names another"),
         ("string", "{\"rtt_ms\":\"x\"}\n", "", ":1: `rtt_ms` is \"x\"; expected a time, 0 or more"),

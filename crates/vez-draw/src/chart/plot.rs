@@ -340,12 +340,9 @@ struct Labelled {
 fn values(chart: &Chart) -> (Vec<f64>, Vec<f64>) {
     let (mut xs, mut ys) = (Vec::new(), Vec::new());
     for point in chart.series.iter().flat_map(|series| &series.points) {
-        // One without a place is not drawn, and needs none.
-        if chart.x.scale.place(point.x).is_some() && chart.y.scale.place(point.y).is_some() {
-            xs.push(point.x);
-            ys.push(point.y);
-            ys.extend(point.span.iter().flat_map(|&(low, high)| [low, high]));
-        }
+        xs.push(point.x);
+        ys.push(point.y);
+        ys.extend(point.span.iter().flat_map(|&(low, high)| [low, high]));
     }
     for mark in &chart.marks {
         match mark {

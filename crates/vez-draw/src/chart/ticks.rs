@@ -34,16 +34,18 @@ impl Stretch {
         if places.is_empty() {
             (from, to) = (0.0, 1.0);
         }
-        let air = match to - from {
-            // A single value: show where it lies among its neighbours.
-            length if length <= f64::EPSILON * from.abs().max(1.0) => from.abs().max(1.0) * 0.5,
-            length => length * 0.03,
-        };
         // What starts at 0, or ends there, is not given air that no value can have.
         let grounded =
             |end: f64| axis.reach.iter().any(|&value| axis.scale.place(value) == Some(end));
-        let (low, high) =
-            (if grounded(from) { 0.0 } else { air }, if grounded(to) { 0.0 } else { air });
+        let length = to - from;
+        let (low, high) = if length <= f64::EPSILON * from.abs().max(1.0) {
+            // A single value: show where it lies among its neighbours.
+            let air = from.abs().max(1.0) * 0.5;
+            (if grounded(from) { 0.0 } else { air }, air)
+        } else {
+            let air = |end: f64| if grounded(end) { 0.0 } else { length * 0.03 };
+            (air(from), air(to))
+        };
         Self { from: from - low, to: to + high, ticks: Vec::new() }
     }
 
@@ -224,5 +226,7 @@ mod tests {
         let stretch = Stretch::around(&axis, &[50.0, 100.0]);
         assert!(stretch.from.abs() < f64::EPSILON);
         assert!(100.0 < stretch.to && stretch.to < 105.0);
+        let nothing = Stretch::around(&axis, &[0.0]);
+        assert!(nothing.from.abs() < f64::EPSILON && 0.1 < nothing.to);
     }
 }

@@ -11,6 +11,7 @@ pub(crate) fn gallery() -> Vec<(&'static str, Chart)> {
         ("narrow", narrow()),
         ("lonely", lonely()),
         ("empty", Chart::default()),
+        ("nothing", nothing()),
         ("nasty", nasty()),
     ]
 }
@@ -128,6 +129,18 @@ fn lonely() -> Chart {
         y: Axis::new("y", Scale::Log10),
         series: vec![Series::new("only", Look::Line, [(5.0, 12.0)])],
         marks: vec![Mark::Y { at: 12.0, label: "the same".to_owned() }],
+        ..Chart::default()
+    }
+}
+
+/// All at 0, where both axes begin.
+fn nothing() -> Chart {
+    Chart {
+        title: "Nothing".to_owned(),
+        x: Axis::new("x", Scale::Linear).reaching(0.0),
+        y: Axis::new("y", Scale::Linear).reaching(0.0),
+        series: vec![Series::new("none", Look::Line, [(0.0, 0.0), (0.0, 0.0)])],
+        marks: vec![Mark::X { at: 0.0, label: "here".to_owned() }],
         ..Chart::default()
     }
 }

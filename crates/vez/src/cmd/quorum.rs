@@ -260,11 +260,16 @@ fn chart(asked: &Asked, answer: &Answer) -> Chart {
     if let Some(at) = asked.target.log10() {
         marks.push(Mark::Y { at, label: format!("target {}", number(&asked.target, 3)) });
     }
+    let impossible = |risk: &Risk| risk.violation.is_zero() || risk.unavailable.is_zero();
+    let never = match answer.every.iter().any(impossible) {
+        true => "; what never happens has no place on this scale",
+        false => "",
+    };
     Chart {
         title: format!("A quorum of m of {} coordinators", asked.n),
         subtitle: format!(
-            "each restarts with probability {} while somebody is inside, and is down with {}",
-            asked.restart_text, asked.down_text
+            "each restarts with probability {} while somebody is inside, and is down with {}{}",
+            asked.restart_text, asked.down_text, never
         ),
         x: Axis::new("quorum m", Scale::Linear),
         y: Axis::new("probability", Scale::Exponent),

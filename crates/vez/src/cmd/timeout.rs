@@ -198,7 +198,10 @@ impl Answer {
     fn timeouts(&self) -> Vec<f64> {
         let choices = [Some(self.acceptable), Some(self.cheapest), self.asked];
         let far = choices.into_iter().flatten().map(|choice| choice.timeout);
-        let end = far.fold(self.law.quantile(0.01), f64::max) * 1.2;
+        // Beyond C/e waiting alone costs more than any mistake.
+        let dear = self.costs.mistake / self.costs.wait;
+        let end = far.fold(self.law.quantile(0.01).min(dear), f64::max) * 1.2;
+        let end = if 0.0 < end { end } else { self.law.quantile(0.01).max(1.0) };
         let mut timeouts: Vec<f64> =
             (0..=CURVE).map(|i| end * f64::from(i) / f64::from(CURVE)).collect();
         if let Law::Measured(measured) = &self.law

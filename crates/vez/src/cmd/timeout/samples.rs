@@ -16,6 +16,7 @@ pub(super) struct Samples {
 
 /// The field of JSON lines that is read if none is titled.
 const FIELD: &str = "rtt_ms";
+const EXPECTED_JSON: &str = "expected an object on every line, as on the first";
 
 pub(super) fn read(path: &Path, column: Option<&str>) -> anyhow::Result<Samples> {
     let (name, text) = if path == Path::new("-") {
@@ -31,7 +32,9 @@ pub(super) fn read(path: &Path, column: Option<&str>) -> anyhow::Result<Samples>
 
 /// Complaints begin with `: ` or with the line, `:7: `.
 fn parse(text: &str, column: Option<&str>) -> Result<Samples, String> {
-    let first = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+    // Some programs begin a file with this mark.
+    let text = text.trim_start_matches('\u{feff}');
+    let first = text.lines().map(uncommented).find(|line| !line.is_empty());
     let Some(first) = first else { return Err(": no samples; expected at least one".to_owned()) };
     if first.starts_with('{') {
         return json_lines(text, column.unwrap_or(FIELD));
@@ -43,7 +46,7 @@ fn parse(text: &str, column: Option<&str>) -> Result<Samples, String> {
     }
     let mut times = Vec::new();
     for (index, line) in text.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or_default().trim();
+        let line = uncommented(line);
         if !line.is_empty() {
             times.push(time(line).map_err(|fault| format!(":{}: {fault}", index + 1))?);
         }
@@ -51,10 +54,15 @@ fn parse(text: &str, column: Option<&str>) -> Result<Samples, String> {
     Ok(Samples { times, skipped: 0 })
 }
 
+fn uncommented(line: &str) -> &str {
+    line.split('#').next().unwrap_or_default().trim()
+}
+
 fn time(text: &str) -> Result<f64, String> {
     let expected = "expected a time, 0 or more";
     match text.trim().parse::<f64>() {
         Ok(value) if value.is_finite() && 0.0 <= value => Ok(value),
+        _ if text.is_empty() => Err(format!("nothing; {expected}")),
         Ok(value) if value < 0.0 => Err(format!("{text} is negative; {expected}")),
         _ => Err(format!("`{text}`; {expected}")),
     }
@@ -64,7 +72,8 @@ fn json_lines(text: &str, field: &str) -> Result<Samples, String> {
     let (mut times, mut skipped) = (Vec::new(), 0);
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let at = |fault: String| format!(":{}: {fault}", index + 1);
-        let value: Value = serde_json::from_str(line).map_err(|fault| at(fault.to_string()))?;
+        let value: Value =
+            serde_json::from_str(line).map_err(|_| at(format!("not JSON; {EXPECTED_JSON}")))?;
         match &value[field] {
             Value::Null => skipped += 1,
             Value::Number(number) => times.push(time(&number.to_string()).map_err(at)?),
@@ -80,6 +89,7 @@ fn json_lines(text: &str, field: &str) -> Result<Samples, String> {
 fn table(text: &str, column: Option<&str>, separator: u8) -> Result<Samples, String> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
+        .flexible(true)
         .delimiter(separator)
         .comment(Some(b'#'))
         .trim(csv::Trim::All)
