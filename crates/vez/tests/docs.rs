@@ -126,6 +126,7 @@ fn index() -> String {
         "# vez, in depth\n\n- [Scenario files and results](scenarios.md)\n\
          - [Checking every run](check.md)\n\
          - [What the checker says of every algorithm](checks.md)\n\
+         - [How safe a quorum is](quorum.md)\n- [How long to wait](timeout.md)\n\
          - [How fast the simulator is](benchmarks.md)\n\n\
          The pages below are made by the tool: `vez explain NAME --format markdown`, with its \
          stories.\n",

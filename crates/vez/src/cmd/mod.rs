@@ -3,12 +3,15 @@
 mod algorithms;
 mod check;
 pub mod explain;
+mod figures;
 mod lab;
 mod output;
 mod progress;
+mod quorum;
 mod run;
 mod summary;
 mod system;
+mod timeout;
 mod verdict;
 
 use std::io::Write as _;
@@ -27,6 +30,8 @@ pub enum Command {
     Algorithms(algorithms::Algorithms),
     Explain(explain::Explain),
     Lab(lab::Lab),
+    Quorum(quorum::Quorum),
+    Timeout(timeout::Timeout),
     /// Print a completion script for a shell.
     ///
     /// Example: vez completions bash > ~/.local/share/bash-completion/completions/vez
@@ -43,6 +48,8 @@ impl Command {
             Self::Algorithms(command) => command.run(),
             Self::Explain(command) => command.run(),
             Self::Lab(command) => command.run(),
+            Self::Quorum(command) => command.run(),
+            Self::Timeout(command) => command.run(),
             Self::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Args::command(), "vez", &mut script);
