@@ -3,3 +3,6 @@
 //!
 //! **Invariant:** numbers in, numbers out. Nothing here runs an algorithm, reads a clock or a
 //! file, or draws.
+
+pub mod cost;
+pub mod sample;
