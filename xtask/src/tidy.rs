@@ -144,7 +144,10 @@ fn crates_depend_only_downwards() {
         ("vez-algorithms", &["serde", "vez-core"]),
         ("vez-sim", &["libm", "serde", "serde_json", "vez-core"]),
         ("vez-check", &["serde", "thiserror", "vez-core"]),
-        ("vez-draw", &["serde", "serde_json", "vez-core", "vez-sim"]),
+        (
+            "vez-draw",
+            &["plotters", "plotters-backend", "serde", "serde_json", "vez-core", "vez-sim"],
+        ),
         ("vez-numbers", &["serde"]),
     ];
     for (name, allowed) in allowed {
