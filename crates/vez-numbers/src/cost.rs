@@ -86,6 +86,7 @@ impl Relation {
 
 /// What ran: everything a formula may depend on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct Case {
     pub n: u32,
     /// Links, each counted once.
@@ -287,6 +288,7 @@ const fn delays(
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "whole numbers are exact")]
 mod tests {
     use super::{Case, Initiators, Order, Quantity, Relation, elections, entries, harmonic, of};
 

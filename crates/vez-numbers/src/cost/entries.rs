@@ -61,11 +61,11 @@ const COORDINATOR: &[Formula] = &[
     }),
     always(Relation::Exact, "3(n − 1)/n", "all ask, the coordinator for nothing", |case| {
         let share = (case.n() - 1.0) / case.n();
-        (case.askers == Askers::All && !acknowledged(case)).then(|| 3.0 * share)
+        (case.askers == Askers::All && !acknowledged(case)).then_some(3.0 * share)
     }),
     always(Relation::Exact, "4(n − 1)/n", "acknowledged, all ask", |case| {
         let share = (case.n() - 1.0) / case.n();
-        (case.askers == Askers::All && acknowledged(case)).then(|| 4.0 * share)
+        (case.askers == Askers::All && acknowledged(case)).then_some(4.0 * share)
     }),
     waits(Relation::Exact, "2", round_trip),
 ];
