@@ -8,3 +8,5 @@ pub mod registry;
 pub mod result;
 pub mod rules;
 pub mod scenario;
+pub mod sweep;
+pub mod worst;

@@ -6,8 +6,8 @@ use super::{
 };
 
 pub(super) const ALL: &[Cost] = &[
-    cost("bully", BULLY, None, &[]),
-    cost("bully-strict", BULLY_STRICT, None, &[]),
+    cost("bully", BULLY, Some(SOME), &[]),
+    cost("bully-strict", BULLY_STRICT, Some(SOME), &[]),
     cost("anonymous-ring", ANONYMOUS, None, &[]),
     cost(
         "itai-rodeh",
@@ -33,6 +33,7 @@ pub(super) const ALL: &[Cost] = &[
     cost("monitored", &[], Some(BEATS), &[]),
 ];
 
+const SOME: &str = "no bound is known if some start, or if ties are not in the order of uids";
 const BEATS: &str = "heartbeats go on for as long as the run does";
 
 const fn cost(
@@ -59,17 +60,19 @@ const BULLY: &[Formula] = &[
     }),
     // Whoever starts sets off all above it: m processes, m(m − 1)/2 questions and as many answers.
     messages(Relation::Mean, "(n² − 1)/3 + n − 1", "a random one starts", |case| {
-        let one = !case.leader_down && case.initiators == Initiators::Some(1);
+        let one = !case.leader_down && case.initiators == Initiators::Some(1) && ties_by_uid(case);
         one.then(|| (case.n() * case.n() - 1.0) / 3.0 + case.n() - 1.0)
     }),
-    messages(Relation::AtMost, "n² − 1", "", |case| {
-        (!case.leader_down).then(|| case.n() * case.n() - 1.0)
+    messages(Relation::AtMost, "n² − 1", "one starts, or all do", |case| {
+        (one_or_all(case) && !case.leader_down).then(|| case.n() * case.n() - 1.0)
     }),
-    messages(Relation::AtMost, "n(n − 1)", "the largest is down", |case| {
-        case.leader_down.then(|| case.n() * (case.n() - 1.0))
+    messages(Relation::AtMost, "n(n − 1)", "the largest is down; one starts, or all do", |case| {
+        (one_or_all(case) && case.leader_down).then(|| case.n() * (case.n() - 1.0))
     }),
     messages(Relation::AtLeast, "n − 1", "", |case| Some(case.n() - 1.0)),
-    delays(Quantity::Time, Relation::AtMost, "4", "with the default timers", |_| Some(4.0)),
+    delays(Quantity::Time, Relation::AtMost, "4", "with the default timers", |case| {
+        one_or_all(case).then_some(4.0)
+    }),
 ];
 
 const BULLY_STRICT: &[Formula] = &[
@@ -92,13 +95,26 @@ const BULLY_STRICT: &[Formula] = &[
         (!case.leader_down && case.initiators == Initiators::Largest)
             .then(|| 3.0 * (case.n() - 1.0))
     }),
-    messages(Relation::AtMost, "(n + 3)(n − 1)", "", |case| {
-        Some((case.n() + 3.0) * (case.n() - 1.0))
+    messages(Relation::AtMost, "(n + 3)(n − 1)", "one starts, or all do", |case| {
+        one_or_all(case).then(|| (case.n() + 3.0) * (case.n() - 1.0))
     }),
 ];
 
 fn from_the_smallest(case: &Case) -> bool {
-    matches!(case.initiators, Initiators::All | Initiators::Smallest)
+    ties_by_uid(case) && matches!(case.initiators, Initiators::All | Initiators::Smallest)
+}
+
+/// Those who start beside the largest ask on although all have heard of it, and are asked again:
+/// more than if all had started, and no bound is known.
+fn one_or_all(case: &Case) -> bool {
+    let one = case.starters() == Some(1.0);
+    ties_by_uid(case) && (one || case.initiators == Initiators::All)
+}
+
+/// What arrives at one moment is heard in the order of uids. In other orders a process may hear of
+/// the leader first and of the election next, and hold one more.
+fn ties_by_uid(case: &Case) -> bool {
+    case.order == Order::Ascending
 }
 
 const ANONYMOUS: &[Formula] =

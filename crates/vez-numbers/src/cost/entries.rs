@@ -148,8 +148,8 @@ const MAEKAWA: &[Formula] = &[
 ];
 
 const SUZUKI_KASAMI: &[Formula] = &[
-    messages(Relation::Exact, "n − 1/k", "all ask k times; the first has the token", |case| {
-        (case.askers == Askers::All).then(|| case.n() - 1.0 / f64::from(case.requests))
+    messages(Relation::Exact, "n − 1", "all ask once; the first has the token", |case| {
+        (case.askers == Askers::All && case.requests == 1).then(|| case.n() - 1.0)
     }),
     messages(Relation::Exact, "n", "one asks once, and not the holder", |case| {
         (alone(case) && case.requests == 1).then(|| case.n())

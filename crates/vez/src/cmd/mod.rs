@@ -2,9 +2,13 @@
 
 mod algorithms;
 pub mod explain;
+pub mod interrupt;
 mod output;
+pub(crate) mod progress;
 mod run;
 mod summary;
+mod sweep;
+mod worst;
 
 use std::io::Write as _;
 
@@ -20,6 +24,8 @@ pub enum Command {
     Run(Box<run::Run>),
     Algorithms(algorithms::Algorithms),
     Explain(explain::Explain),
+    Sweep(Box<sweep::Sweep>),
+    Worst(worst::Worst),
     /// Print a completion script for a shell.
     ///
     /// Example: vez completions bash > ~/.local/share/bash-completion/completions/vez
@@ -34,6 +40,8 @@ impl Command {
             Self::Run(command) => command.run(),
             Self::Algorithms(command) => command.run(),
             Self::Explain(command) => command.run(),
+            Self::Sweep(command) => command.run(),
+            Self::Worst(command) => command.run(),
             Self::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Args::command(), "vez", &mut script);

@@ -357,7 +357,7 @@ impl Run {
 }
 
 /// Reads the value of a flag, with that type's own complaint.
-fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
+pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
     flag: &str,
     text: &str,
 ) -> Result<Placed<T>, Fault> {
@@ -389,7 +389,7 @@ fn replace<T: std::str::FromStr>(
 }
 
 /// `KEY=VALUE`, the value as in a file; what is no TOML value is taken as text.
-fn parse_setting(setting: &str) -> Result<(String, Placed<toml::Value>), Fault> {
+pub(super) fn parse_setting(setting: &str) -> Result<(String, Placed<toml::Value>), Fault> {
     let place = Place::Flag(format!("--set {setting}"));
     let (key, text) =
         setting.split_once('=').ok_or_else(|| Fault::new(&place, "expected KEY=VALUE"))?;
