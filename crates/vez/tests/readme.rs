@@ -1,4 +1,5 @@
-//! The README shows what really comes out: every command in it is run and compared.
+//! The README and the pages on commands show what really comes out: every command in them is run
+//! and compared.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,9 +33,19 @@ fn commands(text: &str) -> Vec<(String, String)> {
 
 #[test]
 fn every_command_in_the_readme_prints_what_the_readme_shows() {
-    let text = fs::read_to_string(root().join("README.md")).unwrap();
+    hold_to_its_word("README.md", 5);
+}
+
+#[test]
+fn every_command_in_the_docs_prints_what_the_docs_show() {
+    hold_to_its_word("docs/sweep.md", 2);
+    hold_to_its_word("docs/worst.md", 2);
+}
+
+fn hold_to_its_word(page: &str, commands_min: usize) {
+    let text = fs::read_to_string(root().join(page)).unwrap();
     let commands = commands(&text);
-    assert!(commands.len() >= 5, "{commands:?}");
+    assert!(commands.len() >= commands_min, "{commands:?}");
     let mut last = 0;
     for (command, expected) in commands {
         if command == "echo $?" {

@@ -183,12 +183,17 @@ fn table(rows: &[Vec<String>]) -> String {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
     };
     let last = rows[0].len() - 1;
-    let widths: Vec<usize> = (0..=last).map(width).collect();
+    // A column of nothing but its heading is left out.
+    let is_empty = |column: usize| rows[1..].iter().all(|row| row[column].is_empty());
+    let shown: Vec<(usize, usize)> = (0..=last)
+        .filter(|&column| !is_empty(column))
+        .map(|column| (column, width(column)))
+        .collect();
     let mut out = String::new();
     for row in rows {
         let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = widths[column];
+        for &(column, width) in &shown {
+            let cell = &row[column];
             match column {
                 0 => write!(line, "{cell:width$}"),
                 _ if last - 1 <= column => write!(line, "  {cell:width$}"),

@@ -104,6 +104,9 @@ fn formulas(quest: &Quest, scored: &Scored, topology: &Topology) -> Vec<String> 
         value.quantity == quantity
             && (value.relation == wanted || (value.relation == Relation::Exact && quest.n > 1))
     });
+    let mut values: Vec<cost::Value> = values.collect();
+    // Of two that say the same, the first: equalities come before bounds.
+    values.dedup_by_key(|value| value.text);
     let told = |value: cost::Value| {
         let met = (value.value - scored.score).abs() < 1e-9 * scored.score.max(1.0);
         let met = if met { ": met" } else { "" };
@@ -113,7 +116,7 @@ fn formulas(quest: &Quest, scored: &Scored, topology: &Topology) -> Vec<String> 
         };
         format!("{} {} = {}{when}{met}", value.relation.sign(), number(value.value), value.text)
     };
-    values.map(told).collect()
+    values.into_iter().map(told).collect()
 }
 
 /// The order of uids; on a ring, wherever it is taken to begin.
