@@ -106,7 +106,7 @@ pub struct Case {
     pub quorum: Option<(u32, u32)>,
     /// Nothing is lost, nobody crashes on the way.
     pub faultless: bool,
-    /// Every message takes the same time, and all start together.
+    /// Every message takes 1 ms, and all start together.
     pub steady: bool,
     /// The settings that are not at their defaults.
     pub settings: BTreeMap<String, String>,

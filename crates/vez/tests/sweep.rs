@@ -250,3 +250,43 @@ fn an_interrupt_prints_what_is_finished() {
     let result: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(result["complete"], false);
 }
+
+#[test]
+fn sizes_double_add_multiply_or_are_listed() {
+    use vez::sweep::axes::{rates, shares, sizes};
+    assert_eq!(sizes("2..64").unwrap(), [2, 4, 8, 16, 32, 64]);
+    assert_eq!(sizes("3..10").unwrap(), [3, 6, 10]);
+    assert_eq!(sizes("2..9:+3").unwrap(), [2, 5, 8, 9]);
+    assert_eq!(sizes("1..100:x10").unwrap(), [1, 10, 100]);
+    assert_eq!(sizes("7").unwrap(), [7]);
+    assert_eq!(sizes("5..5").unwrap(), [5]);
+    assert_eq!(sizes("13, 3").unwrap(), [13, 3]);
+    assert_eq!(sizes("1..4000000:x2").unwrap().last(), Some(&4_000_000));
+    for bad in ["", "x", "2..", "..2", "2..8:", "2..8:x", "2..8:+0", "2..8:é", "-1", "1.5", "2,,3"]
+    {
+        assert!(sizes(bad).is_err(), "{bad}");
+    }
+    assert_eq!(shares("0,0.5,1").unwrap(), [0.0, 0.5, 1.0]);
+    assert_eq!(rates("0,12.5").unwrap(), [0.0, 12.5]);
+    for bad in ["", "-0.1", "inf", "NaN", "0;1"] {
+        assert!(shares(bad).is_err() && rates(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn the_chart_names_what_it_shows() {
+    let folder = scratch("chart");
+    let file = folder.join("chart.svg");
+    let file = file.to_str().unwrap();
+    let args = ["sweep", "lamport", "maekawa", "quorum", "--nodes", "2..16", "--trials", "1"];
+    succeeds(&[&args[..], &["--plot", file]].concat());
+    let svg = fs::read_to_string(file).unwrap();
+    for label in ["Messages per entry", "lamport = 3(n − 1)", "maekawa ≤ 6(K − 1)", "processes"]
+    {
+        assert!(svg.contains(&format!(">{label}</text>")), "{label}");
+    }
+    // What lies along the axis follows from what is varied.
+    let args = ["sweep", "lamport", "--nodes", "4", "--loss", "0,0.1", "--trials", "1", "--linear"];
+    vez(&[&args[..], &["--plot", file]].concat());
+    assert!(fs::read_to_string(file).unwrap().contains(">share of messages lost</text>"));
+}

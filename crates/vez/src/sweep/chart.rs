@@ -5,19 +5,30 @@ use vez_numbers::cost::{Relation, Value};
 
 use super::{Metric, Outcome, Point, Study};
 
-/// What lies along the axis: the first thing that is varied.
-struct Along {
-    label: &'static str,
-    value: fn(&Point) -> f64,
-    is_size: bool,
+/// What is varied, in the order of [`coordinates`]: the first that is lies along the axis.
+const AXES: [(&str, &str); 4] = [
+    ("n", "processes"),
+    ("load", "share of processes that want in"),
+    ("loss", "share of messages lost"),
+    ("crashes/s", "crashes of each process a second"),
+];
+
+/// The place of the sizes among what is varied.
+const SIZES: usize = 0;
+
+fn coordinates(point: &Point) -> [f64; 4] {
+    [f64::from(point.nodes), point.spot.load, point.loss, point.crash_rate]
 }
+
+/// Longer names would be cut; a bound then goes by its formula, and by its colour.
+const LABEL_MAX: usize = 36;
 
 /// Draws the metric; `log` is what the user asked for, if anything.
 pub fn chart(study: &Study, outcome: &Outcome, log: Option<bool>) -> Chart {
-    let along = study.along();
-    let log = log.unwrap_or_else(|| along.is_size && suits_logarithms(study, outcome));
+    let along = study.counts().into_iter().position(|count| 1 < count).unwrap_or(SIZES);
+    let log = log.unwrap_or_else(|| along == SIZES && suits_logarithms(study, outcome));
     let mut series = Vec::new();
-    for group in groups(outcome, &along) {
+    for group in groups(outcome, along) {
         let first = group[0];
         let number = series.len();
         let points = group.iter().filter_map(|point| {
@@ -27,10 +38,10 @@ pub fn chart(study: &Study, outcome: &Outcome, log: Option<bool>) -> Chart {
                 _ => (summary.min, summary.max),
             };
             let span = (span.0 < span.1).then_some(span);
-            Some(vez_draw::chart::Point { x: (along.value)(point), y: summary.mean, span })
+            Some(vez_draw::chart::Point { x: coordinates(point)[along], y: summary.mean, span })
         });
-        let mut measured = Series::new(name(study, first, &along), Look::PointsAndLine, points);
-        if let Some((formula, line)) = formula_line(study, &group, &along) {
+        let mut measured = Series::new(name(study, first, along), Look::PointsAndLine, points);
+        if let Some((formula, line)) = formula_line(study, &group, along) {
             // What runs through its points needs one name, a bound needs its own.
             let label = format!("{} {} {}", measured.label, formula.relation.sign(), formula.text);
             measured.look = Look::Points;
@@ -39,7 +50,8 @@ pub fn chart(study: &Study, outcome: &Outcome, log: Option<bool>) -> Chart {
                     measured.label = label;
                     String::new()
                 }
-                _ => label,
+                _ if label.chars().count() <= LABEL_MAX => label,
+                relation => format!("{} {}", relation.sign(), formula.text),
             };
             let line = Series { like: Some(number), ..Series::new(label, Look::Line, line) };
             series.extend([measured, line]);
@@ -53,7 +65,10 @@ pub fn chart(study: &Study, outcome: &Outcome, log: Option<bool>) -> Chart {
     Chart {
         title: title(study),
         subtitle: format!("{}; {}", study.conditions(), key(study.metric)),
-        x: Axis::new(along.label, if log && along.is_size { Scale::Log2 } else { Scale::Linear }),
+        x: Axis::new(
+            AXES[along].1,
+            if log && along == SIZES { Scale::Log2 } else { Scale::Linear },
+        ),
         y,
         series,
         marks: Vec::new(),
@@ -83,76 +98,49 @@ fn suits_logarithms(study: &Study, outcome: &Outcome) -> bool {
 }
 
 impl Study {
-    fn along(&self) -> Along {
-        let along = |label, value, is_size| Along { label, value, is_size };
-        if self.nodes.len() == 1 && self.load.len() > 1 {
-            return along("share of processes that want in", |p| p.spot.load, false);
-        }
-        if self.nodes.len() == 1 && self.loss.len() > 1 {
-            return along("share of messages lost", |p| p.loss, false);
-        }
-        if self.nodes.len() == 1 && self.crash_rate.len() > 1 {
-            return along("crashes of each process a second", |p| p.crash_rate, false);
-        }
-        along("processes", |point| f64::from(point.nodes), true)
+    fn counts(&self) -> [usize; 4] {
+        [self.nodes.len(), self.load.len(), self.loss.len(), self.crash_rate.len()]
     }
 }
 
 /// The points of each line, in order.
-fn groups<'a>(outcome: &'a Outcome, along: &Along) -> Vec<Vec<&'a Point>> {
+fn groups(outcome: &Outcome, along: usize) -> Vec<Vec<&Point>> {
     let mut groups: Vec<Vec<&Point>> = Vec::new();
-    let rest = |point: &Point| {
-        let spot = point.spot;
-        let all = [f64::from(spot.n), spot.load, spot.loss, spot.crash_rate];
-        let own = (along.value)(point);
-        // The one value that lies along the axis does not tell lines apart.
-        let index = match along.label {
-            "processes" => 0,
-            "share of processes that want in" => 1,
-            "share of messages lost" => 2,
-            _ => 3,
-        };
-        let mut all = all;
-        debug_assert!((all[index] - own).abs() < f64::EPSILON * own.abs().max(1.0));
-        all[index] = 0.0;
-        (spot.subject, all)
+    // What lies along the axis does not tell lines apart.
+    let line = |point: &Point| {
+        let mut rest = coordinates(point);
+        rest[along] = 0.0;
+        (point.spot.subject, rest)
     };
     for point in &outcome.points {
-        match groups.iter_mut().find(|group| rest(group[0]) == rest(point)) {
+        match groups.iter_mut().find(|group| line(group[0]) == line(point)) {
             Some(group) => group.push(point),
             None => groups.push(vec![point]),
         }
     }
     for group in &mut groups {
-        group.sort_by(|a, b| (along.value)(a).total_cmp(&(along.value)(b)));
+        group.sort_by(|a, b| coordinates(a)[along].total_cmp(&coordinates(b)[along]));
     }
     groups
 }
 
 /// The algorithm, and whatever else is varied but does not lie along the axis.
-fn name(study: &Study, point: &Point, along: &Along) -> String {
-    let mut parts = vec![point.algorithm.to_owned()];
-    let varied = [
-        ("load", study.load.len(), point.spot.load, "share of processes that want in"),
-        ("loss", study.loss.len(), point.loss, "share of messages lost"),
-        ("crashes/s", study.crash_rate.len(), point.crash_rate, "crashes of each process a second"),
-    ];
-    for (word, count, value, label) in varied {
-        if 1 < count && label != along.label {
-            parts.push(format!("{word} {value}"));
+fn name(study: &Study, point: &Point, along: usize) -> String {
+    let mut name = point.algorithm.to_owned();
+    for (axis, count) in study.counts().into_iter().enumerate() {
+        if 1 < count && axis != along {
+            name += &format!(", {} {}", AXES[axis].0, coordinates(point)[axis]);
         }
     }
-    parts.join(", ")
+    name
 }
 
 /// The formula along a line, if one and the same holds at every point.
-fn formula_line(
-    study: &Study,
-    group: &[&Point],
-    along: &Along,
-) -> Option<(Value, Vec<(f64, f64)>)> {
-    let formulas: Vec<_> =
-        group.iter().filter_map(|p| Some(((along.value)(p), p.formula(study.metric)?))).collect();
+fn formula_line(study: &Study, group: &[&Point], along: usize) -> Option<(Value, Vec<(f64, f64)>)> {
+    let formulas: Vec<_> = group
+        .iter()
+        .filter_map(|p| Some((coordinates(p)[along], p.formula(study.metric)?)))
+        .collect();
     // Of a single process everything is 0, whatever the formula.
     let formula = formulas.iter().map(|(_, formula)| formula).find(|f| f.text != "0")?;
     let same = |other: &Value| (other.text, other.relation) == (formula.text, formula.relation);

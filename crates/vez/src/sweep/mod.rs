@@ -276,7 +276,7 @@ impl Study {
             leader_down: self.leader_down,
             requests: self.requests,
             faultless: spot.loss == 0.0 && spot.crash_rate == 0.0 && same,
-            steady: !self.delay.varies() && self.within == Time::ZERO,
+            steady: self.delay == Delay::Fixed(Time::from_millis(1)) && self.within == Time::ZERO,
             ..case_of(&self.algorithms[spot.subject], &resolved.topology, askers)
         }
     }

@@ -174,7 +174,10 @@ fn listed(uids: &[u64]) -> String {
 fn tried(quest: &Quest, finding: &Finding) -> Vec<String> {
     let tried = &finding.tried;
     let mut out = Vec::new();
-    let cut = if finding.stopped { "stopped early: " } else { "" };
+    let runs = |done: u64, total: u64| match done == total {
+        true => format!("{done} runs"),
+        false => format!("stopped after {done} of {total} runs"),
+    };
     if 0 < tried.arrangements {
         let arrangements = match (tried.arrangements, quest.is_ring()) {
             (_, _) if !quest.arrangement_matters() => String::new(),
@@ -187,8 +190,8 @@ fn tried(quest: &Quest, finding: &Finding) -> Vec<String> {
             1 => format!("all as {who}"),
             sets => format!("all {sets} sets of {who}"),
         };
-        let runs = tried.enumerated;
-        out.push(format!("{cut}{arrangements}{sets}, all at once, every message 1ms: {runs} runs"));
+        let runs = runs(tried.enumerated, tried.arrangements * tried.initiator_sets);
+        out.push(format!("{arrangements}{sets}, all at once, every message 1ms: {runs}"));
     }
     if 0 < tried.searched {
         let mut changes = Vec::new();
@@ -211,8 +214,8 @@ fn tried(quest: &Quest, finding: &Finding) -> Vec<String> {
             (false, _) if quest.best => ": none costs less",
             (false, _) => ": none costs more",
         };
-        let (runs, changes) = (tried.searched, changes.join(", "));
-        out.push(format!("{cut}climbing, seed {}, {runs} runs over {changes}{found}", quest.seed));
+        let (runs, changes) = (runs(tried.searched, quest.trials), changes.join(", "));
+        out.push(format!("climbing, seed {}, {runs} over {changes}{found}", quest.seed));
     }
     out
 }
