@@ -1,10 +1,10 @@
 //! The commands, one file each.
 
 mod algorithms;
+pub(crate) mod bar;
 pub mod explain;
 pub mod interrupt;
 mod output;
-pub(crate) mod progress;
 mod run;
 mod summary;
 mod sweep;

@@ -6,7 +6,7 @@ use vez_core::Time;
 use vez_numbers::cost::Order;
 use vez_sim::Delay;
 
-use super::progress::Progress;
+use super::bar::Bar;
 use super::run::{parse_setting, parsed};
 use super::{Outcome, interrupt, output};
 use crate::registry;
@@ -126,8 +126,8 @@ impl Sweep {
             for line in &prepared.skipped {
                 eprintln!("vez: {line}");
             }
-            let mut progress = Progress::new("runs");
-            prepared.run(stop, |done, of| progress.show(done, of, ""))
+            let mut bar = Bar::new("runs");
+            prepared.run(stop, |done, of| bar.show(done, of, ""))
         };
         if 0 < outcome.unfinished {
             let (left, done) = (outcome.unfinished, outcome.points.len());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use vez_core::{Time, Topology};
 
-use super::progress::Progress;
+use super::bar::Bar;
 use super::run::parsed;
 use super::sweep::{listed, settle, threads, wiring};
 use super::{Outcome, interrupt, output};
@@ -86,10 +86,10 @@ impl Worst {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         let quest = self.quest()?;
         let finding = {
-            let mut progress = Progress::new("runs");
+            let mut bar = Bar::new("runs");
             seek(&quest, interrupt::flag(), |done, total, best| {
                 let best = best.map_or_else(String::new, |best| format!(", {}", number(best)));
-                progress.show(done, total, &best);
+                bar.show(done, total, &best);
             })?
         };
         if finding.stopped {

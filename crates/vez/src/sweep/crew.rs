@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 
-use crate::cmd::progress::TICK;
+use crate::cmd::bar::TICK;
 
 /// Does jobs `0..jobs` with `work`, taken in order, until all are done or `stop` is set. `tell`
 /// hears of each as it is finished, and of nothing whenever that takes a while.

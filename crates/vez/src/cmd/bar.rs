@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _, stderr};
 use std::time::{Duration, Instant};
 
 /// Says how much is done.
-pub(crate) struct Progress {
+pub(crate) struct Bar {
     what: &'static str,
     began: Instant,
     drawn: Option<Instant>,
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 const WIDTH: u64 = 30;
 
-impl Progress {
+impl Bar {
     pub(crate) fn new(what: &'static str) -> Self {
         Self { what, began: now(), drawn: None, is_watched: stderr().is_terminal() }
     }
@@ -48,7 +48,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for Bar {
     fn drop(&mut self) {
         if self.drawn.is_some() {
             let _ = write!(stderr(), "\r\x1b[K").and_then(|()| stderr().flush());
