@@ -1,12 +1,10 @@
 //! What comes of an action: the fingerprint of the world after it, and, where that is new, the
 //! world itself.
 
-use vez_core::Protocol;
-
 use crate::code::Code;
 use crate::mind::{Action, LOCALS, Mind, NONE, OF_ITEM, OF_LOCAL, OF_SPEC, SPEC, WEATHER};
 
-impl<P: Protocol> Mind<'_, P> {
+impl Mind<'_> {
     /// Has `code` happen to `node`, which uses up `item` unless that is `NONE`.
     #[inline]
     pub(crate) fn happen(

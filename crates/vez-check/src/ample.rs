@@ -18,12 +18,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
-use vez_core::{NodeId, Protocol};
-
+use crate::archive::{Archive, open};
 use crate::code::Code;
-use crate::lore::{Answer, Lore, Packet};
-use crate::mind::{Action, LOCALS, Mind, SPEC, WEATHER, open};
-use crate::model::{Duty, Model};
+use crate::knowledge::{Answer, Case, Duty, Knowledge};
+use crate::mind::{Action, LOCALS, Mind, SPEC, WEATHER};
+use crate::setting::Setting;
 
 /// More than this many states of one process are not tried.
 const STATES_MAX: usize = 100;
@@ -31,58 +30,68 @@ const STATES_MAX: usize = 100;
 /// would have to be tried against every other.
 const TRIALS_MAX: u64 = 200_000;
 
-/// Tries out orders of events, in a lore of its own: what is only imagined must not be taken for
+/// Tries out orders of events, which are only imagined: nothing that comes of them is taken for
 /// something that was said.
-pub(crate) struct Oracle<'a, P: Protocol> {
-    real: &'a Mutex<Lore<'a, P>>,
-    model: &'a Model<'a, P>,
-    inner: Mutex<Inner<'a, P>>,
+pub(crate) struct Oracle<'a> {
+    archive: &'a Archive<'a>,
+    notes: Mutex<Notes>,
 }
 
-struct Inner<'a, P: Protocol> {
-    guess: Lore<'a, P>,
-    /// For each real message, its number here, its sender and its receiver.
-    packets: Vec<(u32, u32, u32)>,
+#[derive(Default)]
+struct Notes {
     /// Everything that was found to commute: process state, message, spec.
     granted: BTreeSet<(u32, u32, u32)>,
-    /// What is said in answer to each message that was granted, by real numbers. No way round.
+    /// What is said in answer to each message that was granted. No way round.
     answers: BTreeMap<u32, BTreeSet<u32>>,
     trials: u64,
 }
 
-impl<'a, P: Protocol> Oracle<'a, P> {
-    pub(crate) fn new(real: &'a Mutex<Lore<'a, P>>) -> Self {
-        let model = open(real).model;
-        let (packets, granted, answers) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
-        let inner = Inner { guess: Lore::new(model), packets, granted, answers, trials: 0 };
-        Self { real, model, inner: Mutex::new(inner) }
+impl<'a> Oracle<'a> {
+    pub(crate) fn new(archive: &'a Archive<'a>) -> Self {
+        Self { archive, notes: Mutex::default() }
     }
 
     /// Whether hearing `packet` can be brought forward before anything else that may happen to
     /// `local`, as far as is known. It is answered by `sent`.
     fn grants(&self, local: u32, packet: u32, spec: u32, sent: &[u32]) -> bool {
-        let mut inner = open(&self.inner);
-        let grants = inner.trials < TRIALS_MAX
-            && !inner.leads_back(packet, sent)
-            && inner.tries(self, local, packet, spec);
+        let mut notes = open(&self.notes);
+        let grants = notes.trials < TRIALS_MAX
+            && !notes.leads_back(packet, sent)
+            && self.tries(&mut notes, local, packet, spec);
         if grants {
-            inner.granted.insert((local, packet, spec));
-            inner.answers.entry(packet).or_default().extend(sent);
+            notes.granted.insert((local, packet, spec));
+            notes.answers.entry(packet).or_default().extend(sent);
         }
         grants
     }
 
     /// Whether all that was granted is granted still. Forgets what it was.
     pub(crate) fn stands(&self) -> bool {
-        let mut inner = open(&self.inner);
-        let granted = std::mem::take(&mut inner.granted);
-        inner.answers.clear();
-        inner.trials = 0;
-        granted.iter().all(|&(local, packet, spec)| inner.tries(self, local, packet, spec))
+        let mut notes = open(&self.notes);
+        let Notes { granted, .. } = std::mem::take(&mut *notes);
+        granted.iter().all(|&(local, packet, spec)| self.tries(&mut notes, local, packet, spec))
+    }
+
+    fn tries(&self, notes: &mut Notes, local: u32, packet: u32, spec: u32) -> bool {
+        let mut lore = open(&self.archive.lore);
+        let setting = self.archive.setting;
+        let (from, to) = lore.ends(packet);
+        let others = (0..lore.extent().packets).filter(|&other| {
+            let (sender, receiver) = lore.ends(other);
+            let is_behind = setting.is_fifo() && sender == from;
+            lore.is_said(other) && receiver == to && other != packet && !is_behind
+        });
+        let others = others.map(Code::Hear).collect();
+        let heard = Code::Hear(packet);
+        let mut trial = Trial { lore: &mut **lore, setting, node: to, heard, others, count: 0 };
+        // A process may be led where it can never be, and say so.
+        let commutes = catch_unwind(AssertUnwindSafe(|| trial.commutes((local, spec))));
+        notes.trials += trial.count;
+        commutes.unwrap_or(false)
     }
 }
 
-impl<P: Protocol> Inner<'_, P> {
+impl Notes {
     fn leads_back(&self, packet: u32, sent: &[u32]) -> bool {
         let mut ways: Vec<u32> = sent.to_vec();
         let mut seen = BTreeSet::new();
@@ -96,47 +105,37 @@ impl<P: Protocol> Inner<'_, P> {
         }
         false
     }
+}
 
-    fn tries(&mut self, oracle: &Oracle<'_, P>, local: u32, packet: u32, spec: u32) -> bool {
-        let (local, spec) = {
-            let real = open(oracle.real);
-            for id in self.packets.len()..real.packets.len() {
-                let known: &Packet<P::Message> = real.packets.get(id as u32);
-                let ends = (known.from.0, known.to.0);
-                self.packets.push((self.guess.packets.id(known.clone()), ends.0, ends.1));
-            }
-            (real.locals.get(local).clone(), real.specs.get(spec).clone())
-        };
-        let node = local.node;
-        let (heard, from, _) = self.packets[packet as usize];
-        let is_fifo = oracle.model.is_fifo();
-        let others = self.packets.iter().filter(|&&(id, sender, to)| {
-            to == node.0 && id != heard && !(is_fifo && sender == from)
-        });
-        let others: Vec<Code> = others.map(|&(id, ..)| Code::Hear(id)).collect();
-        let start = (self.guess.locals.id(local), self.guess.specs.id(spec));
-        let trial = AssertUnwindSafe(|| self.commutes(node, start, Code::Hear(heard), &others));
-        // A process may be led where it can never be, and say so.
-        catch_unwind(trial).unwrap_or(false)
-    }
+/// Whether one message can be brought forward before anything else.
+struct Trial<'a, 'b> {
+    lore: &'a mut (dyn Knowledge + 'b),
+    setting: Setting<'a>,
+    node: u32,
+    heard: Code,
+    /// What else the process may be told meanwhile.
+    others: Vec<Code>,
+    count: u64,
+}
 
-    fn commutes(&mut self, node: NodeId, start: (u32, u32), heard: Code, others: &[Code]) -> bool {
+impl Trial<'_, '_> {
+    fn commutes(&mut self, start: (u32, u32)) -> bool {
         let mut seen = BTreeSet::from([start]);
         let mut queue = VecDeque::from([start]);
         while let Some((local, spec)) = queue.pop_front() {
-            if STATES_MAX < seen.len() || !self.is_quiet(local, heard) {
+            if STATES_MAX < seen.len() || !self.is_quiet(local) {
                 return false;
             }
-            let mut events = self.own_events(node, local, spec);
-            events.extend_from_slice(others);
-            self.trials += events.len() as u64;
+            let mut events = self.own_events(local, spec);
+            events.extend_from_slice(&self.others);
+            self.count += events.len() as u64;
             for event in events {
-                let Some(testimony) = self.swaps(local, heard, event) else { return false };
+                let Some(testimony) = self.swaps(local, event) else { return false };
                 let next = self.only(local, event).expect("it swaps").next;
                 let ruling = match testimony {
                     0 => (spec, 0),
                     _ => {
-                        let ruling = self.guess.rule(spec, testimony);
+                        let ruling = self.lore.rule(spec, testimony, Case::Imagined);
                         (ruling.spec, ruling.breach)
                     }
                 };
@@ -149,55 +148,48 @@ impl<P: Protocol> Inner<'_, P> {
     }
 
     /// What its user and its timers may do.
-    fn own_events(&mut self, node: NodeId, local: u32, spec: u32) -> Vec<Code> {
-        let guess = &mut self.guess;
+    fn own_events(&mut self, local: u32, spec: u32) -> Vec<Code> {
         let mut events = Vec::new();
-        let process = guess.locals.get(local).clone();
-        if let Some(ask) = guess.ask(spec, node)
+        let process = self.lore.portray(local);
+        if let Some(ask) = self.lore.ask(spec, self.node)
             && match ask.duty {
                 Duty::Leave => true,
-                Duty::Wish => 0 < process.wishes_left,
-                Duty::Suspect => 0 < process.suspicions_left,
+                Duty::Wish => process.wishes,
+                Duty::Suspect => process.suspicions,
             }
         {
             events.push(Code::Ask(ask.request));
         }
         // Where timing is synchronous no timer runs out while the message is in flight.
-        if !guess.model.is_synchronous() {
-            for &(timer, _) in &process.armed {
-                events.push(Code::Fire(guess.timers.id((node, timer))));
-            }
+        if !self.setting.is_synchronous() {
+            events.extend(process.timers.into_iter().map(Code::Fire));
         }
         events
     }
 
     /// The one way a step can go; `None` if there are several.
     fn only(&mut self, local: u32, code: Code) -> Option<Answer> {
-        match self.guess.react(local, code) {
+        match self.lore.react(local, code, Case::Imagined) {
             [only] => Some(only.clone()),
             _ => None,
         }
     }
 
     /// Whether hearing it here shows nobody anything.
-    fn is_quiet(&mut self, local: u32, heard: Code) -> bool {
-        let Some(answer) = self.only(local, heard) else { return false };
-        let next = self.guess.locals.get(answer.next);
-        let epoch = next.process().map_or(0, P::epoch);
-        answer.testimony == 0 && epoch <= self.guess.model.options.epoch_max
+    fn is_quiet(&mut self, local: u32) -> bool {
+        let Some(answer) = self.only(local, self.heard) else { return false };
+        answer.testimony == 0 && !self.lore.portray(answer.next).is_over
     }
 
     /// Whether both orders come to the same; if so, what the spec hears of the event.
-    fn swaps(&mut self, local: u32, heard: Code, event: Code) -> Option<u32> {
+    fn swaps(&mut self, local: u32, event: Code) -> Option<u32> {
         let first = self.only(local, event)?;
-        let then = self.only(first.next, heard)?;
-        let heard_first = self.only(local, heard)?;
-        if let Code::Fire(timer) = event {
-            let (_, timer) = *self.guess.timers.get(timer);
-            let after = self.guess.locals.get(heard_first.next);
-            if !after.armed.iter().any(|&(armed, _)| armed == timer) {
-                return None;
-            }
+        let then = self.only(first.next, self.heard)?;
+        let heard_first = self.only(local, self.heard)?;
+        if let Code::Fire(timer) = event
+            && !self.lore.portray(heard_first.next).timers.contains(&timer)
+        {
+            return None;
         }
         let event_then = self.only(heard_first.next, event)?;
         let is_same = then.next == event_then.next
@@ -210,8 +202,8 @@ impl<P: Protocol> Inner<'_, P> {
     /// Whether the same is said, on a FIFO channel to each in the same order.
     fn says_the_same(&self, one: [&[u32]; 2], other: [&[u32]; 2]) -> bool {
         let (mut one, mut other) = (one.concat(), other.concat());
-        if self.guess.model.is_fifo() {
-            let to = |packet: &u32| self.guess.packets.get(*packet).to;
+        if self.setting.is_fifo() {
+            let to = |packet: &u32| self.lore.ends(*packet).1;
             one.sort_by_key(to);
             other.sort_by_key(to);
         } else {
@@ -222,11 +214,11 @@ impl<P: Protocol> Inner<'_, P> {
     }
 }
 
-impl<P: Protocol> Mind<'_, P> {
+impl Mind<'_> {
     /// One of these actions that is enough, if there is one.
     pub(crate) fn ample(
         &mut self,
-        oracle: &Oracle<'_, P>,
+        oracle: &Oracle<'_>,
         world: &[u32],
         actions: &[Action],
     ) -> Option<usize> {
@@ -246,7 +238,7 @@ impl<P: Protocol> Mind<'_, P> {
             let local = world[LOCALS + action.node as usize];
             if !self.local(local).is_up {
                 // Nobody will ever hear it.
-                return !self.model.options.restarts;
+                return !self.setting.options.restarts;
             }
             if 0 < weather.crashes {
                 return false;
@@ -257,7 +249,7 @@ impl<P: Protocol> Mind<'_, P> {
 
     fn is_granted(
         &mut self,
-        oracle: &Oracle<'_, P>,
+        oracle: &Oracle<'_>,
         (local, packet, spec): (u32, u32, u32),
         sent: (u32, u32),
     ) -> bool {

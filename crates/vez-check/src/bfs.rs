@@ -1,15 +1,12 @@
 //! Breadth first, on many threads: all worlds so many steps away, then all one step further.
 
 use std::ops::Range;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use vez_core::Protocol;
-
 use crate::ample::Oracle;
+use crate::archive::Archive;
 use crate::layer::Layer;
-use crate::lore::Lore;
-use crate::mind::{Action, Birth, Mind, NONE, SPEC, open};
+use crate::mind::{Action, Birth, Mind, NONE, SPEC};
 use crate::visited::{Seen, Visited};
 use crate::{Hooks, Progress, Stop};
 
@@ -104,14 +101,14 @@ struct Haul {
     stop: Option<Stop>,
 }
 
-pub(crate) fn explore<'a, P: Protocol>(
-    lore: &'a Mutex<Lore<'a, P>>,
+pub(crate) fn explore<'a>(
+    archive: &'a Archive<'a>,
     hooks: &Hooks<'_>,
-    oracle: Option<&Oracle<'_, P>>,
+    oracle: Option<&Oracle<'_>>,
 ) -> Explored {
-    let options = open(lore).model.options;
-    let mut minds: Vec<Mind<'a, P>> =
-        (0..options.threads.max(1)).map(|_| Mind::new(lore)).collect();
+    let options = archive.setting.options;
+    let mut minds: Vec<Mind<'a>> =
+        (0..options.threads.max(1)).map(|_| Mind::new(archive)).collect();
     let mut explored = Explored {
         tally: Tally::default(),
         log: Log::default(),
@@ -138,7 +135,7 @@ pub(crate) fn explore<'a, P: Protocol>(
 }
 
 impl Explored {
-    fn begin<P: Protocol>(&mut self, mind: &mut Mind<'_, P>) -> Layer {
+    fn begin(&mut self, mind: &mut Mind<'_>) -> Layer {
         let mut layer = Layer::default();
         for Birth { fingerprint, world, .. } in mind.births() {
             loop {
@@ -159,14 +156,14 @@ impl Explored {
     }
 
     /// Explores every state of a layer; what they lead to is the next.
-    fn live_through<P: Protocol>(
+    fn live_through(
         &mut self,
         layer: &Layer,
-        minds: &mut [Mind<'_, P>],
+        minds: &mut [Mind<'_>],
         hooks: &Hooks<'_>,
-        oracle: Option<&Oracle<'_, P>>,
+        oracle: Option<&Oracle<'_>>,
     ) -> (Layer, Option<Stop>) {
-        let options = minds[0].model.options;
+        let options = minds[0].setting.options;
         let base = self.log.parents.len() - layer.len();
         let states = AtomicU64::new(self.tally.states);
         let whole = 0..layer.len();
@@ -245,12 +242,7 @@ impl Explored {
     }
 }
 
-fn run<P: Protocol>(
-    round: &Round<'_>,
-    minds: &mut [Mind<'_, P>],
-    hauls: &mut [Haul],
-    oracle: Option<&Oracle<'_, P>>,
-) {
+fn run(round: &Round<'_>, minds: &mut [Mind<'_>], hauls: &mut [Haul], oracle: Option<&Oracle<'_>>) {
     if let ([mind], [haul]) = (&mut *minds, &mut *hauls) {
         return work(round, mind, haul, oracle);
     }
@@ -261,12 +253,7 @@ fn run<P: Protocol>(
     });
 }
 
-fn work<P: Protocol>(
-    round: &Round<'_>,
-    mind: &mut Mind<'_, P>,
-    haul: &mut Haul,
-    oracle: Option<&Oracle<'_, P>>,
-) {
+fn work(round: &Round<'_>, mind: &mut Mind<'_>, haul: &mut Haul, oracle: Option<&Oracle<'_>>) {
     let mut worker = Worker { round, mind, haul, oracle, actions: Vec::new(), world: Vec::new() };
     while !round.halt.load(Ordering::Relaxed) && !round.visited.is_crowded() {
         let Some(task) = round.tasks.get(round.next_task.fetch_add(1, Ordering::Relaxed)) else {
@@ -283,16 +270,16 @@ fn work<P: Protocol>(
     }
 }
 
-struct Worker<'a, 'b, 'c, P: Protocol> {
+struct Worker<'a, 'b, 'c> {
     round: &'a Round<'a>,
-    mind: &'a mut Mind<'b, P>,
+    mind: &'a mut Mind<'b>,
     haul: &'a mut Haul,
-    oracle: Option<&'a Oracle<'c, P>>,
+    oracle: Option<&'a Oracle<'c>>,
     actions: Vec<Action>,
     world: Vec<u32>,
 }
 
-impl<P: Protocol> Worker<'_, '_, '_, P> {
+impl Worker<'_, '_, '_> {
     /// Tries everything that may happen next in one state. `false` if there was no room for it.
     fn explore(&mut self, position: usize) -> bool {
         let (world, fingerprint) = self.round.layer.get(position);

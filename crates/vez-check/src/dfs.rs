@@ -1,14 +1,10 @@
 //! Depth first: every state too, but what waits to be explored is only what branches off one path.
 //! For systems whose layers do not fit; what is found broken is not broken the shortest way.
 
-use std::sync::Mutex;
-
-use vez_core::Protocol;
-
 use crate::ample::Oracle;
+use crate::archive::Archive;
 use crate::bfs::{Explored, Finding, Log, Tally, tag};
-use crate::lore::Lore;
-use crate::mind::{Mind, NONE, SPEC, open};
+use crate::mind::{Mind, NONE, SPEC};
 use crate::visited::{Seen, Visited};
 use crate::{Hooks, Progress, Stop};
 
@@ -18,13 +14,13 @@ type Waiting = (Vec<u32>, u64, u32, u32);
 /// States between two looks at the limits.
 const PAUSE: u64 = 1 << 12;
 
-pub(crate) fn explore<'a, P: Protocol>(
-    lore: &'a Mutex<Lore<'a, P>>,
+pub(crate) fn explore<'a>(
+    archive: &'a Archive<'a>,
     hooks: &Hooks<'_>,
-    oracle: Option<&Oracle<'_, P>>,
+    oracle: Option<&Oracle<'_>>,
 ) -> Explored {
-    let options = open(lore).model.options;
-    let mut mind = Mind::new(lore);
+    let options = archive.setting.options;
+    let mut mind = Mind::new(archive);
     let mut explored = Explored {
         // Whether a step leads back is not noticed here.
         tally: Tally { turns_back: true, ..Tally::default() },

@@ -1,15 +1,12 @@
 //! The whole graph of states, for what only shows in runs that never end.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
-
-use vez_core::Protocol;
 
 use crate::Hooks;
 use crate::ample::Oracle;
+use crate::archive::Archive;
 use crate::code::Code;
 use crate::intern::PairMap;
-use crate::lore::Lore;
 use crate::mind::{Action, LOCALS, Mind, NONE, SPEC};
 use crate::retrace::Path;
 
@@ -33,12 +30,12 @@ pub(crate) fn bytes(states: u64, transitions: u64) -> u64 {
 
 impl Graph {
     /// Explores once more, and keeps everything. `None` if told to stop.
-    pub(crate) fn new<'a, P: Protocol>(
-        lore: &'a Mutex<Lore<'a, P>>,
-        oracle: Option<&Oracle<'_, P>>,
+    pub(crate) fn new<'a>(
+        archive: &'a Archive<'a>,
+        oracle: Option<&Oracle<'_>>,
         hooks: &Hooks<'_>,
-    ) -> Option<(Self, Mind<'a, P>)> {
-        let mut mind = Mind::new(lore);
+    ) -> Option<(Self, Mind<'a>)> {
+        let mut mind = Mind::new(archive);
         let mut graph = Self::default();
         let mut numbers = PairMap::default();
         let mut worlds = VecDeque::new();
@@ -112,12 +109,7 @@ impl Graph {
     }
 
     /// The run that begins at birth, goes to `start` the shortest way and on along `edges`.
-    pub(crate) fn path<P: Protocol>(
-        &self,
-        mind: &mut Mind<'_, P>,
-        start: u32,
-        edges: &[usize],
-    ) -> Path {
+    pub(crate) fn path(&self, mind: &mut Mind<'_>, start: u32, edges: &[usize]) -> Path {
         let mut states = vec![start];
         while let Some(&state) =
             states.last().filter(|&&state| self.parents[state as usize] != NONE)
@@ -145,7 +137,7 @@ impl Graph {
     }
 }
 
-impl<P: Protocol> Mind<'_, P> {
+impl Mind<'_> {
     /// What fairness takes an action for: the same message, the same timer, the same user.
     fn key(&self, world: &[u32], action: &Action) -> u32 {
         if !action.is_due {

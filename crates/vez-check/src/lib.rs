@@ -10,11 +10,13 @@
 
 mod act;
 mod ample;
+mod archive;
 mod bfs;
 mod code;
 mod dfs;
 mod graph;
 mod intern;
+mod knowledge;
 mod layer;
 mod live;
 mod lore;
@@ -25,16 +27,17 @@ mod options;
 mod outcome;
 mod recall;
 mod retrace;
+mod setting;
 mod verdict;
 mod visited;
 mod walk;
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use vez_core::{Protocol, Topology};
 
 use ample::Oracle;
+use archive::Archive;
 use bfs::Explored;
 use lore::Lore;
 use model::Model;
@@ -42,6 +45,7 @@ pub use options::{CheckError, Options, Reductions, Search};
 pub use outcome::{
     Act, Counterexample, Deed, Judgement, Outcome, Replay, Statistics, Step, Stop, Verdict,
 };
+use setting::Setting;
 use walk::Walks;
 
 /// Ways to watch a search and to end it early.
@@ -85,28 +89,25 @@ pub fn check<P: Protocol>(
 ) -> Result<Outcome, CheckError> {
     P::validate(config, topology).map_err(CheckError::Config)?;
     options.validate(topology)?;
-    let model = Model::<P> { topology, config, options };
-    let lore = Mutex::new(Lore::new(&model));
-    let oracle = Oracle::new(&lore);
-    let explored = explore(&lore, &oracle, hooks);
-    Ok(verdict::conclude(&lore, &explored, &oracle, hooks))
+    let setting = Setting { topology, options };
+    let mut lore = Lore::new(Model::<P> { setting, config });
+    let archive = Archive::new(setting, &mut lore);
+    let oracle = Oracle::new(&archive);
+    let explored = explore(&archive, &oracle, hooks);
+    Ok(verdict::conclude(&archive, &explored, &oracle, hooks))
 }
 
 /// Searches with reductions before one without.
 const BOLD_MAX: u32 = 8;
 
 /// Explores; where reductions turn out to have been too bold, once more with what was learnt.
-fn explore<'a, P: Protocol>(
-    lore: &'a Mutex<Lore<'a, P>>,
-    oracle: &Oracle<'a, P>,
-    hooks: &Hooks<'_>,
-) -> Explored {
-    let options = mind::open(lore).model.options;
-    let search = |oracle: Option<&Oracle<'a, P>>| match options.search {
-        Search::BreadthFirst => bfs::explore(lore, hooks, oracle),
-        Search::DepthFirst => dfs::explore(lore, hooks, oracle),
+fn explore<'a>(archive: &'a Archive<'a>, oracle: &Oracle<'a>, hooks: &Hooks<'_>) -> Explored {
+    let options = archive.setting.options;
+    let search = |oracle: Option<&Oracle<'a>>| match options.search {
+        Search::BreadthFirst => bfs::explore(archive, hooks, oracle),
+        Search::DepthFirst => dfs::explore(archive, hooks, oracle),
         Search::Walks { count, steps_max, seed } => {
-            walk::explore(lore, Walks { count, steps_max, seed }, hooks)
+            walk::explore(archive, Walks { count, steps_max, seed }, hooks)
         }
     };
     if options.reductions.ample {

@@ -7,10 +7,11 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use vez_core::{Debt, Protocol};
+use vez_core::Debt;
 
+use crate::archive::open;
 use crate::graph::Graph;
-use crate::mind::{Mind, NONE, open};
+use crate::mind::{Mind, NONE};
 
 /// A way round.
 #[derive(Clone, Debug)]
@@ -22,10 +23,12 @@ pub(crate) struct Lasso {
 }
 
 /// The fair way round nearest to the beginning in which a debt is never paid.
-pub(crate) fn endless_debt<P: Protocol>(graph: &Graph, mind: &Mind<'_, P>) -> Option<Lasso> {
-    let lore = open(mind.lore);
-    let of_spec: Vec<Vec<Debt>> =
-        (0..lore.specs.len()).map(|spec| lore.debts(spec as u32)).collect();
+pub(crate) fn endless_debt(graph: &Graph, mind: &Mind<'_>) -> Option<Lasso> {
+    let lore = open(&mind.archive.lore);
+    let mut of_spec: Vec<Vec<Debt>> = vec![Vec::new(); lore.extent().specs as usize];
+    for &spec in graph.specs.iter().collect::<BTreeSet<_>>() {
+        of_spec[spec as usize] = lore.debts(spec);
+    }
     let debts: BTreeSet<Debt> = of_spec.iter().flatten().copied().collect();
     let mut best: Option<Lasso> = None;
     for debt in debts {

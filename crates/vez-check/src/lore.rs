@@ -1,14 +1,15 @@
-//! All that has been learnt of the system so far, shared by all who explore it: every process
-//! state, message and spec state by number, and what follows from what.
-//!
-//! **Invariant:** what a number stands for never changes.
+//! What is known of one algorithm: every process state, message and spec state by number, and
+//! what follows from what.
 
 use vez_core::problem::Court;
 use vez_core::{Breach, Debt, Ending, NodeId, Problem, Protocol, Request, Time};
 
 use crate::code::Code;
 use crate::intern::{Intern, PairMap};
-use crate::model::{Cause, Duty, Fact, Local, Model};
+use crate::knowledge::{Answer, Ask, Case, Census, Extent, Knowledge, Move, Portrait, Ruling};
+use crate::model::{Cause, Fact, Local, Model};
+use crate::narrate::narrate;
+use crate::{Replay, Step};
 
 /// A message on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,95 +19,76 @@ pub(crate) struct Packet<M> {
     pub(crate) message: M,
 }
 
-/// What is left of the budgets for faults, and how the system is split.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Weather {
-    pub(crate) crashes: u32,
-    pub(crate) losses: u32,
-    pub(crate) duplicates: u32,
-    pub(crate) partitions: u32,
-    /// Who is on the other side, a bit each; 0 while whole.
-    pub(crate) side: u64,
-}
-
-impl Weather {
-    pub(crate) fn separates(self, from: u32, to: u32) -> bool {
-        (self.side >> from ^ self.side >> to) & 1 == 1
-    }
-}
-
-/// One way a step goes, in numbers.
-#[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    pub(crate) next: u32,
-    /// What the spec hears; 0 if nothing.
-    pub(crate) testimony: u32,
-    pub(crate) sent: Vec<u32>,
-    pub(crate) unexpected: bool,
-}
-
-/// What the spec makes of a step.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ruling {
-    pub(crate) spec: u32,
-    /// The breach of a promise that is judged, plus one; 0 if there is none.
-    pub(crate) breach: u32,
-}
-
-/// What a user may ask now.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
-    pub(crate) request: u32,
-    pub(crate) duty: Duty,
-}
-
 pub(crate) struct Lore<'a, P: Protocol> {
-    pub(crate) model: &'a Model<'a, P>,
+    pub(crate) model: Model<'a, P>,
     pub(crate) locals: Intern<Local<P>>,
     pub(crate) packets: Intern<Packet<P::Message>>,
-    pub(crate) timers: Intern<(NodeId, P::Timer)>,
-    pub(crate) spans: Intern<Time>,
-    pub(crate) queues: Intern<Vec<u32>>,
-    pub(crate) weathers: Intern<Weather>,
-    pub(crate) specs: Intern<P::Problem>,
+    timers: Intern<(NodeId, P::Timer)>,
+    spans: Intern<Time>,
+    specs: Intern<P::Problem>,
     requests: Intern<Request<P>>,
     testimonies: Intern<(NodeId, Vec<Fact<P>>)>,
     reactions: PairMap,
     answers: Vec<Vec<Answer>>,
-    pub(crate) breaches: Vec<Breach>,
-    /// The largest wait any spec has counted.
-    pub(crate) worst_wait: Option<u64>,
+    /// What is part of a run that is explored.
+    real: Real,
+    breaches: Vec<Breach>,
+    worst_wait: Option<u64>,
+}
+
+#[derive(Default)]
+struct Real {
+    locals: Marks,
+    packets: Marks,
+    specs: Marks,
+    reactions: Marks,
+}
+
+/// Some of the numbers there are.
+#[derive(Default)]
+struct Marks {
+    is_marked: Vec<bool>,
+    count: u64,
+}
+
+impl Marks {
+    fn mark(&mut self, id: u32) {
+        let index = id as usize;
+        if self.is_marked.len() <= index {
+            self.is_marked.resize(index + 1, false);
+        }
+        self.count += u64::from(!self.is_marked[index]);
+        self.is_marked[index] = true;
+    }
+
+    fn has(&self, id: u32) -> bool {
+        self.is_marked.get(id as usize) == Some(&true)
+    }
 }
 
 impl<'a, P: Protocol> Lore<'a, P> {
-    pub(crate) fn new(model: &'a Model<'a, P>) -> Self {
+    /// The first spec, and the processes before they are born, have the first numbers.
+    pub(crate) fn new(model: Model<'a, P>) -> Self {
         let mut lore = Self {
             model,
             locals: Intern::default(),
             packets: Intern::default(),
             timers: Intern::default(),
             spans: Intern::default(),
-            queues: Intern::default(),
-            weathers: Intern::default(),
             specs: Intern::default(),
             requests: Intern::default(),
             testimonies: Intern::default(),
             reactions: PairMap::default(),
             answers: Vec::new(),
+            real: Real::default(),
             breaches: Vec::new(),
             worst_wait: None,
         };
         lore.testimonies.id((NodeId(0), Vec::new()));
-        lore.specs.id(model.spec());
-        lore.weathers.id(Weather {
-            crashes: model.options.crashes,
-            losses: model.options.losses,
-            duplicates: model.options.duplicates,
-            partitions: model.options.partitions,
-            side: 0,
-        });
-        for node in model.topology.ids() {
-            lore.locals.id(model.unborn(node));
+        let first = lore.specs.id(lore.model.spec());
+        lore.real.specs.mark(first);
+        for node in lore.model.setting.topology.ids() {
+            lore.locals.id(lore.model.unborn(node));
         }
         lore
     }
@@ -128,42 +110,64 @@ impl<'a, P: Protocol> Lore<'a, P> {
         }
     }
 
-    pub(crate) fn react(&mut self, local: u32, code: Code) -> &[Answer] {
-        let word = code.word();
-        let index = match self.reactions.get(local, word) {
-            Some(index) => index,
-            None => {
-                let cause = self.cause(code);
-                let branches = self.model.react(self.locals.get(local), &cause, code.is_unsent());
-                let answers = branches.into_iter().map(|branch| {
-                    let from = branch.next.node;
-                    let sent = branch.sent.into_iter();
-                    let sent =
-                        sent.map(|(to, message)| self.packets.id(Packet { from, to, message }));
-                    Answer {
-                        sent: sent.collect(),
-                        testimony: match branch.facts.is_empty() {
-                            true => 0,
-                            false => self.testimonies.id((from, branch.facts)),
-                        },
-                        next: self.locals.id(branch.next),
-                        unexpected: branch.unexpected.is_some(),
-                    }
-                });
-                let answers = answers.collect();
-                self.answers.push(answers);
-                let index = self.answers.len() as u32 - 1;
-                self.reactions.insert(local, word, index);
-                index
+    fn learn(&mut self, local: u32, code: Code) -> u32 {
+        let cause = self.cause(code);
+        let branches = self.model.react(self.locals.get(local), &cause, code.is_unsent());
+        let answers = branches.into_iter().map(|branch| {
+            let from = branch.next.node;
+            let sent = branch.sent.into_iter();
+            let sent = sent.map(|(to, message)| self.packets.id(Packet { from, to, message }));
+            Answer {
+                sent: sent.collect(),
+                testimony: match branch.facts.is_empty() {
+                    true => 0,
+                    false => self.testimonies.id((from, branch.facts)),
+                },
+                next: self.locals.id(branch.next),
+                unexpected: branch.unexpected.is_some(),
             }
-        };
-        &self.answers[index as usize]
+        });
+        let answers = answers.collect();
+        self.answers.push(answers);
+        self.answers.len() as u32 - 1
     }
 
-    pub(crate) fn rule(&mut self, spec: u32, testimony: u32) -> Ruling {
+    fn file(&mut self, breaches: Vec<Breach>) -> u32 {
+        let judged = |breach: &Breach| self.model.setting.judges(breach.promise);
+        let Some(breach) = breaches.into_iter().find(judged) else { return 0 };
+        let known = self.breaches.iter().position(|other| *other == breach);
+        let index = known.unwrap_or_else(|| {
+            self.breaches.push(breach);
+            self.breaches.len() - 1
+        });
+        index as u32 + 1
+    }
+}
+
+impl<P: Protocol> Knowledge for Lore<'_, P> {
+    fn react(&mut self, local: u32, code: Code, case: Case) -> &[Answer] {
+        let word = code.word();
+        let index = self.reactions.get(local, word).unwrap_or_else(|| {
+            let index = self.learn(local, code);
+            self.reactions.insert(local, word, index);
+            index
+        });
+        let answers = &self.answers[index as usize];
+        if case == Case::Real {
+            self.real.reactions.mark(index);
+            for answer in answers {
+                self.real.locals.mark(answer.next);
+                answer.sent.iter().for_each(|&packet| self.real.packets.mark(packet));
+            }
+        }
+        answers
+    }
+
+    fn rule(&mut self, spec: u32, testimony: u32, case: Case) -> Ruling {
         let mut next = self.specs.get(spec).clone();
         let mut breaches = Vec::new();
-        let court = &mut Court { topology: self.model.topology, breaches: &mut breaches };
+        let topology = self.model.setting.topology;
+        let court = &mut Court { topology, breaches: &mut breaches };
         let &(node, ref facts) = self.testimonies.get(testimony);
         for fact in facts {
             match fact {
@@ -173,42 +177,91 @@ impl<'a, P: Protocol> Lore<'a, P> {
                 Fact::Restarted => next.on_restart(node),
             }
         }
-        self.worst_wait = self.worst_wait.max(next.worst_wait());
-        Ruling { spec: self.specs.id(next), breach: self.file(breaches) }
+        let wait = next.worst_wait();
+        let ruling = Ruling { spec: self.specs.id(next), breach: self.file(breaches) };
+        if case == Case::Real {
+            self.worst_wait = self.worst_wait.max(wait);
+            self.real.specs.mark(ruling.spec);
+        }
+        ruling
     }
 
-    /// What a run that rests here breaks.
-    pub(crate) fn at_rest(&mut self, spec: u32) -> u32 {
+    fn at_rest(&mut self, spec: u32) -> u32 {
         let mut breaches = Vec::new();
-        let court = &mut Court { topology: self.model.topology, breaches: &mut breaches };
+        let topology = self.model.setting.topology;
+        let court = &mut Court { topology, breaches: &mut breaches };
         self.specs.get(spec).at_rest(Ending::Quiescent, court);
         self.file(breaches)
     }
 
-    fn file(&mut self, breaches: Vec<Breach>) -> u32 {
-        let judged = |breach: &Breach| self.model.judges(breach.promise);
-        let Some(breach) = breaches.into_iter().find(judged) else { return 0 };
-        let known = self.breaches.iter().position(|other| *other == breach);
-        let index = known.unwrap_or_else(|| {
-            self.breaches.push(breach);
-            self.breaches.len() - 1
-        });
-        index as u32 + 1
-    }
-
-    pub(crate) fn ask(&mut self, spec: u32, node: NodeId) -> Option<Ask> {
-        let request = self.specs.get(spec).next_request(node)?;
+    fn ask(&mut self, spec: u32, node: u32) -> Option<Ask> {
+        let request = self.specs.get(spec).next_request(NodeId(node))?;
         let duty = self.model.duty(&request);
         Some(Ask { request: self.requests.id(request), duty })
     }
 
-    pub(crate) fn debts(&self, spec: u32) -> Vec<Debt> {
+    fn debts(&self, spec: u32) -> Vec<Debt> {
         let debts = self.specs.get(spec).debts().into_iter();
-        debts.filter(|debt| self.model.judges(debt.promise)).collect()
+        debts.filter(|debt| self.model.setting.judges(debt.promise)).collect()
     }
 
-    /// How many steps of processes were really taken.
-    pub(crate) fn steps(&self) -> u64 {
-        self.answers.len() as u64
+    fn portray(&mut self, local: u32) -> Portrait {
+        let local = self.locals.get(local);
+        let is_ready = |span: crate::model::Span| span.earliest == Time::ZERO;
+        let ready = local.armed.iter().filter(|&&(_, span)| is_ready(span));
+        let moments = local.armed.iter().flat_map(|(_, span)| [span.earliest, span.latest]);
+        let epoch = local.process().map_or(0, P::epoch);
+        Portrait {
+            is_up: local.process().is_some(),
+            wishes: 0 < local.wishes_left,
+            suspicions: 0 < local.suspicions_left,
+            is_over: self.model.setting.options.epoch_max < epoch,
+            timers: ready.map(|&(timer, _)| self.timers.id((local.node, timer))).collect(),
+            must_fire: local.armed.iter().any(|(_, span)| span.latest == Time::ZERO),
+            next_moment: moments.filter(|&moment| Time::ZERO < moment).min(),
+        }
+    }
+
+    fn ends(&self, packet: u32) -> (u32, u32) {
+        let packet = self.packets.get(packet);
+        (packet.from.0, packet.to.0)
+    }
+
+    fn is_said(&self, packet: u32) -> bool {
+        self.real.packets.has(packet)
+    }
+
+    fn span(&mut self, time: Time) -> u32 {
+        self.spans.id(time)
+    }
+
+    fn extent(&self) -> Extent {
+        Extent {
+            locals: self.locals.len() as u32,
+            packets: self.packets.len() as u32,
+            specs: self.specs.len() as u32,
+        }
+    }
+
+    fn census(&self) -> Census {
+        let Real { locals, packets, specs, reactions } = &self.real;
+        Census {
+            locals: locals.count,
+            packets: packets.count,
+            specs: specs.count,
+            steps: reactions.count,
+        }
+    }
+
+    fn breach(&self, breach: u32) -> Breach {
+        self.breaches[breach as usize - 1].clone()
+    }
+
+    fn worst_wait(&self) -> Option<u64> {
+        self.worst_wait
+    }
+
+    fn tell(&self, boots: &[Move], moves: &[Move]) -> (Vec<Step>, Replay) {
+        narrate(self, boots, moves)
     }
 }

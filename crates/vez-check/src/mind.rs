@@ -5,14 +5,13 @@
 //! fingerprint is the sum of its parts' fingerprints, so that a step changes it by what the step
 //! changes, and a world that has been seen before is never even put together.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use vez_core::Time;
 
-use vez_core::{Protocol, Time};
-
+use crate::archive::{Archive, Weather, open};
 use crate::code::Code;
 use crate::intern::{PairMap, mix};
-use crate::lore::{Ask, Lore, Ruling, Weather};
-use crate::model::{Duty, Model};
+use crate::knowledge::{Ask, Duty, Ruling};
+use crate::setting::Setting;
 
 pub(crate) const SPEC: usize = 0;
 pub(crate) const WEATHER: usize = 1;
@@ -108,9 +107,9 @@ pub(crate) struct QueueFacts {
     pub(crate) rest: u32,
 }
 
-pub(crate) struct Mind<'a, P: Protocol> {
-    pub(crate) lore: &'a Mutex<Lore<'a, P>>,
-    pub(crate) model: &'a Model<'a, P>,
+pub(crate) struct Mind<'a> {
+    pub(crate) archive: &'a Archive<'a>,
+    pub(crate) setting: Setting<'a>,
     pub(crate) n: usize,
     pub(crate) salt: u64,
     pub(crate) is_fifo: bool,
@@ -145,21 +144,16 @@ pub(crate) const OF_WEATHER: u64 = 2 << 40;
 pub(crate) const OF_LOCAL: u64 = 3 << 40;
 pub(crate) const OF_ITEM: u64 = 4 << 40;
 
-pub(crate) fn open<T>(lore: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A thread that panicked takes the whole search down with it; its lock tells nobody anything.
-    lore.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl<'a, P: Protocol> Mind<'a, P> {
-    pub(crate) fn new(lore: &'a Mutex<Lore<'a, P>>) -> Self {
-        let model = open(lore).model;
+impl<'a> Mind<'a> {
+    pub(crate) fn new(archive: &'a Archive<'a>) -> Self {
+        let setting = archive.setting;
         Self {
-            lore,
-            model,
-            n: model.topology.n() as usize,
-            salt: mix(model.options.salt),
-            is_fifo: model.is_fifo(),
-            is_lossy: model.is_lossy(),
+            archive,
+            setting,
+            n: setting.topology.n() as usize,
+            salt: mix(setting.options.salt),
+            is_fifo: setting.is_fifo(),
+            is_lossy: setting.is_lossy(),
             reactions: PairMap::default(),
             answers: Vec::new(),
             flats: Vec::new(),
@@ -233,11 +227,11 @@ impl<'a, P: Protocol> Mind<'a, P> {
         actions.clear();
         let net = &world[LOCALS + self.n..];
         let weather = self.weather(world[WEATHER]);
-        let may_time_pass = !self.model.is_synchronous() || net.is_empty();
+        let may_time_pass = !self.setting.is_synchronous() || net.is_empty();
         for node in 0..self.n as u32 {
             let local = self.local(world[LOCALS + node as usize]);
             if !local.is_up {
-                if may_time_pass && self.model.options.restarts {
+                if may_time_pass && self.setting.options.restarts {
                     self.come_back(world, fingerprint, node, actions);
                 }
                 continue;
@@ -267,7 +261,7 @@ impl<'a, P: Protocol> Mind<'a, P> {
                 self.charge(world, Change::Crash, &mut actions[first..]);
             }
         }
-        if self.model.is_synchronous() && net.is_empty() {
+        if self.setting.is_synchronous() && net.is_empty() {
             self.expand_time(world, fingerprint, actions);
         }
         self.expand_net(world, fingerprint, weather, actions);
@@ -290,7 +284,7 @@ impl<'a, P: Protocol> Mind<'a, P> {
             moment = [moment, facts.next_moment].into_iter().flatten().min();
         }
         let Some(moment) = moment else { return };
-        let span = open(self.lore).spans.id(moment);
+        let span = open(&self.archive.lore).span(moment);
         let code = Code::Pass(span);
         let mut after = fingerprint;
         for &local in locals {
@@ -366,7 +360,7 @@ impl<'a, P: Protocol> Mind<'a, P> {
     fn come_back(&mut self, world: &[u32], fingerprint: u64, node: u32, actions: &mut Vec<Action>) {
         let first = actions.len();
         self.befall(world, fingerprint, node, Code::Restart { forget: false }, NONE, actions);
-        if self.model.options.amnesia {
+        if self.setting.options.amnesia {
             self.befall(world, fingerprint, node, Code::Restart { forget: true }, NONE, actions);
         }
         actions[first..].iter_mut().for_each(|action| action.is_due = false);
@@ -392,7 +386,7 @@ impl<'a, P: Protocol> Mind<'a, P> {
     ) {
         self.happen(world, fingerprint, node, code, item, actions);
         let weather = self.weather(world[WEATHER]);
-        if self.model.options.unsent && 0 < weather.crashes {
+        if self.setting.options.unsent && 0 < weather.crashes {
             let first = actions.len();
             let unsent = Code::Unsent(code.word());
             self.happen(world, fingerprint, node, unsent, item, actions);

@@ -4,17 +4,17 @@
 use std::collections::VecDeque;
 
 use vez_core::{
-    Chance, Channel, Ctx, Effect, Env, Event, NodeId, Notice, Problem, Promise, Protocol, Request,
-    Script, Terms, Time, Timing, Topology, Wish,
+    Chance, Ctx, Effect, Env, Event, NodeId, Notice, Problem, Promise, Protocol, Request, Script,
+    Terms, Time, Wish,
 };
 
-use crate::Options;
+use crate::knowledge::Duty;
+use crate::setting::Setting;
 
-/// The system that is explored, and what may happen to it.
+/// The algorithm, and the system it runs in.
 pub(crate) struct Model<'a, P: Protocol> {
-    pub(crate) topology: &'a Topology,
+    pub(crate) setting: Setting<'a>,
     pub(crate) config: &'a P::Config,
-    pub(crate) options: &'a Options,
 }
 
 /// One process with all that is its own: its user's budget and its timers too.
@@ -82,52 +82,25 @@ pub(crate) struct Branch<P: Protocol> {
     pub(crate) arms: Vec<P::Timer>,
 }
 
-/// What a user's request costs, and whether it may be left unmade.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Duty {
-    /// Who is inside will leave.
-    Leave,
-    /// Who follows a dead leader may notice.
-    Suspect,
-    Wish,
-}
-
 /// A process that talks to itself for longer than this never stops.
 const REACTIONS_MAX: u32 = 10_000;
 
 impl<P: Protocol> Model<'_, P> {
     pub(crate) fn spec(&self) -> P::Problem {
-        let mut terms = Terms::of::<P>(self.config, self.topology);
-        terms.fenced &= self.judges(Promise::Fencing);
-        terms.counted = self.options.bounded_wait;
-        P::Problem::new(self.topology, terms)
-    }
-
-    pub(crate) fn judges(&self, promise: Promise) -> bool {
-        self.options.promises.contains(&promise)
-    }
-
-    pub(crate) fn is_fifo(&self) -> bool {
-        self.options.channel == Channel::Fifo
-    }
-
-    /// Whether what is in flight stays there: it may be heard any number of times, or never.
-    pub(crate) fn is_lossy(&self) -> bool {
-        self.options.channel == Channel::Lossy
-    }
-
-    pub(crate) fn is_synchronous(&self) -> bool {
-        self.options.timing == Timing::Synchronous
+        let mut terms = Terms::of::<P>(self.config, self.setting.topology);
+        terms.fenced &= self.setting.judges(Promise::Fencing);
+        terms.counted = self.setting.options.bounded_wait;
+        P::Problem::new(self.setting.topology, terms)
     }
 
     pub(crate) fn unborn(&self, node: NodeId) -> Local<P> {
-        let asks = self.options.askers.as_ref().is_none_or(|askers| askers.contains(&node));
+        let asks = self.setting.options.askers.as_ref().is_none_or(|askers| askers.contains(&node));
         Local {
             node,
             life: Life::Down(P::Durable::default()),
             armed: Vec::new(),
-            wishes_left: if asks { self.options.entries } else { 0 },
-            suspicions_left: self.options.crashes,
+            wishes_left: if asks { self.setting.options.entries } else { 0 },
+            suspicions_left: self.setting.options.crashes,
         }
     }
 
@@ -135,7 +108,7 @@ impl<P: Protocol> Model<'_, P> {
         let is = |wish| P::Problem::request(wish).as_ref() == Some(request);
         if is(Wish::Release) {
             Duty::Leave
-        } else if self.topology.ids().any(|node| is(Wish::Suspect(node))) {
+        } else if self.setting.topology.ids().any(|node| is(Wish::Suspect(node))) {
             Duty::Suspect
         } else {
             Duty::Wish
@@ -251,14 +224,14 @@ impl<'a, P: Protocol> Run<'a, P> {
     }
 
     fn boot(&mut self, saved: Option<P::Durable>) {
-        let Model { topology, config, .. } = *self.model;
+        let Model { setting: Setting { topology, .. }, config } = *self.model;
         let env = Env { me: self.branch.next.node, topology, config };
         let process = P::start(saved, &mut Ctx::new(env, self.chance, &mut self.effects));
         self.branch.next.life = Life::Up(process);
     }
 
     fn feed(&mut self, event: Event<P>) {
-        let Model { topology, config, .. } = *self.model;
+        let Model { setting: Setting { topology, .. }, config } = *self.model;
         let env = Env { me: self.branch.next.node, topology, config };
         let Life::Up(process) = &mut self.branch.next.life else { unreachable!("it is up") };
         process.step(event, &mut Ctx::new(env, self.chance, &mut self.effects));
@@ -291,7 +264,7 @@ impl<'a, P: Protocol> Run<'a, P> {
             Effect::Send { to, message } => sent.push((to, message)),
             Effect::Arm { timer, after } => {
                 arms.push(timer);
-                let span = match self.model.is_synchronous() {
+                let span = match self.model.setting.is_synchronous() {
                     true => Span { earliest: *after.start(), latest: *after.end() },
                     false => Span::default(),
                 };

@@ -5,22 +5,24 @@ use std::collections::BTreeMap;
 use vez_core::{NodeId, Problem, Protocol, Reaction, Request, Time, Topology, Wish};
 
 use crate::code::Code;
+use crate::knowledge::Move;
 use crate::lore::{Lore, Packet};
-use crate::mind::{Action, LOCALS, Mind, NONE, WEATHER, open};
+use crate::mind::NONE;
 use crate::model::{Branch, Cause, Fact, Life};
-use crate::retrace::Path;
 use crate::{Act, Deed, Replay, Step};
 
 /// What never happens within a run.
 const FAR: Time = Time::from_secs(3600);
 
 /// Tells a run: its steps, and how to have a simulator take the same.
-pub(crate) fn narrate<P: Protocol>(mind: &Mind<'_, P>, path: &Path) -> (Vec<Step>, Replay) {
-    let lore = open(mind.lore);
+pub(crate) fn narrate<P: Protocol>(
+    lore: &Lore<'_, P>,
+    boots: &[Move],
+    moves: &[Move],
+) -> (Vec<Step>, Replay) {
     let mut teller = Teller::<P> {
-        lore: &lore,
-        topology: mind.model.topology,
-        n: mind.n,
+        lore,
+        topology: lore.model.setting.topology,
         now: Time::ZERO,
         numbers: BTreeMap::new(),
         sent: 0,
@@ -30,20 +32,17 @@ pub(crate) fn narrate<P: Protocol>(mind: &Mind<'_, P>, path: &Path) -> (Vec<Step
         visits: BTreeMap::new(),
         replay: Replay::default(),
     };
-    let mut unborn = vec![0, 0];
-    unborn.extend(0..mind.n as u32);
-    for boot in &path.birth.boots {
-        let branch = teller.branch(mind, &unborn, boot);
+    for boot in boots {
+        let branch = teller.branch(boot);
         teller.carry_out(&branch, 0);
     }
     let mut steps = Vec::new();
-    for (world, action) in &path.steps {
-        if let Code::Pass(_) = Code::of(action.code) {
+    for step in moves {
+        if let Code::Pass(_) = step.code {
             continue; // On the simulator's clock every timer runs as long as it is told to.
         }
         teller.now += Time::from_millis(1);
-        let step = teller.tell(mind, world, action);
-        steps.push(step);
+        steps.push(teller.tell(step));
     }
     let Teller { flights, mut replay, .. } = teller;
     replay.messages = flights.into_iter().map(|(number, (_, delays))| (number, delays)).collect();
@@ -53,7 +52,6 @@ pub(crate) fn narrate<P: Protocol>(mind: &Mind<'_, P>, path: &Path) -> (Vec<Step
 struct Teller<'a, P: Protocol> {
     lore: &'a Lore<'a, P>,
     topology: &'a Topology,
-    n: usize,
     now: Time,
     /// The numbers of the copies of each packet in flight, oldest first.
     numbers: BTreeMap<u32, Vec<u64>>,
@@ -69,14 +67,13 @@ struct Teller<'a, P: Protocol> {
 }
 
 impl<P: Protocol> Teller<'_, P> {
-    fn tell(&mut self, mind: &Mind<'_, P>, world: &[u32], action: &Action) -> Step {
-        let code = Code::of(action.code);
-        let side = self.lore.weathers.get(world[WEATHER]).side;
-        if action.node == NONE {
-            return self.tell_network(mind, world, action);
+    fn tell(&mut self, step: &Move) -> Step {
+        let code = step.code;
+        if step.node == NONE {
+            return self.tell_network(step);
         }
-        let branch = self.branch(mind, world, action);
-        let node = NodeId(action.node);
+        let branch = self.branch(step);
+        let node = NodeId(step.node);
         let name = self.topology.name(node);
         if code.is_unsent() {
             self.input(Act::CrashUnsent(node));
@@ -84,11 +81,10 @@ impl<P: Protocol> Teller<'_, P> {
         let (mut text, deed) = match self.lore.cause(code) {
             Cause::Ask(request) => self.tell_ask(node, &request),
             Cause::Hear { from, message } => {
-                let Code::Hear(packet) = code.bare() else { unreachable!("it was heard") };
-                let number = self.hear(packet, action.uses_up);
+                let number = self.hear(step.packet, step.uses_up);
                 let from_name = self.topology.name(from);
-                let is_up = self.lore.locals.get(world[LOCALS + node.index()]).process().is_some();
-                let text = match (is_up, action.uses_up) {
+                let is_up = self.lore.locals.get(step.local).process().is_some();
+                let text = match (is_up, step.uses_up) {
                     (false, _) => format!("{name} is down and misses {message:?} of {from_name}"),
                     (true, true) => format!("{name} hears {message:?} from {from_name}"),
                     (true, false) => {
@@ -128,7 +124,7 @@ impl<P: Protocol> Teller<'_, P> {
                 Fact::Asked(_) | Fact::Crashed | Fact::Restarted => (),
             }
         }
-        self.carry_out(&branch, side);
+        self.carry_out(&branch, step.side);
         Step { text, deed }
     }
 
@@ -155,8 +151,8 @@ impl<P: Protocol> Teller<'_, P> {
         (text, Deed::Ask { node, wish })
     }
 
-    fn tell_network(&mut self, mind: &Mind<'_, P>, world: &[u32], action: &Action) -> Step {
-        let (text, deed) = match Code::of(action.code) {
+    fn tell_network(&mut self, step: &Move) -> Step {
+        let (text, deed) = match step.code {
             Code::Split(side) => {
                 let is_far = |node: &NodeId| side >> node.0 & 1 == 1;
                 let (far, near): (Vec<NodeId>, Vec<NodeId>) = self.topology.ids().partition(is_far);
@@ -170,14 +166,9 @@ impl<P: Protocol> Teller<'_, P> {
                 ("everyone can reach everyone again".to_owned(), Deed::Heal)
             }
             _ => {
-                let item = world[LOCALS + self.n + action.item as usize];
-                let packet = match mind.model.is_fifo() {
-                    true => self.lore.queues.get(item)[0],
-                    false => item,
-                };
-                let Packet { from, to, message } = self.lore.packets.get(packet).clone();
+                let Packet { from, to, message } = self.lore.packets.get(step.packet).clone();
                 let (from, to) = (self.topology.name(from), self.topology.name(to));
-                let number = self.lose(packet);
+                let number = self.lose(step.packet);
                 (format!("{message:?} from {from} to {to} is lost"), Deed::Lose { number })
             }
         };
@@ -189,16 +180,11 @@ impl<P: Protocol> Teller<'_, P> {
     }
 
     /// The step as the process took it.
-    fn branch(&self, mind: &Mind<'_, P>, world: &[u32], action: &Action) -> Branch<P> {
-        let local = world[LOCALS + action.node as usize];
-        let code = Code::of(action.code);
-        let first =
-            mind.reactions.get(local, action.code).map(|index| mind.answers[index as usize]);
-        let (first, _) = first.expect("the action was listed");
-        let cause = self.lore.cause(code);
-        let local = self.lore.locals.get(local);
-        let mut branches = mind.model.react(local, &cause, code.is_unsent());
-        branches.swap_remove((action.branch - first) as usize)
+    fn branch(&self, step: &Move) -> Branch<P> {
+        let cause = self.lore.cause(step.code);
+        let local = self.lore.locals.get(step.local);
+        let mut branches = self.lore.model.react(local, &cause, step.code.is_unsent());
+        branches.swap_remove(step.way as usize)
     }
 
     fn carry_out(&mut self, branch: &Branch<P>, side: u64) {

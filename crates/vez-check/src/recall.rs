@@ -1,12 +1,11 @@
-//! Looking things up: first in one's own notes, then in the shared lore.
+//! Looking things up: first in one's own notes, then in the shared archive.
 
-use vez_core::{NodeId, Protocol, Time};
-
+use crate::archive::{Weather, open};
 use crate::code::Code;
-use crate::lore::{Ask, Packet, Ruling, Weather};
-use crate::mind::{Change, Flat, LocalFacts, Mind, NONE, QueueFacts, open};
+use crate::knowledge::{Ask, Case, Ruling};
+use crate::mind::{Change, Flat, LocalFacts, Mind, NONE, QueueFacts};
 
-impl<P: Protocol> Mind<'_, P> {
+impl Mind<'_> {
     /// The ways `word` can go for `local`: a range of `flats`.
     #[inline]
     pub(crate) fn answers(&mut self, local: u32, word: u32) -> (u32, u32) {
@@ -19,8 +18,8 @@ impl<P: Protocol> Mind<'_, P> {
     #[cold]
     fn learn_answers(&mut self, local: u32, word: u32) -> (u32, u32) {
         let first = self.flats.len() as u32;
-        let mut lore = open(self.lore);
-        for answer in lore.react(local, Code::of(word)) {
+        let mut lore = open(&self.archive.lore);
+        for answer in lore.react(local, Code::of(word), Case::Real) {
             let start = self.sent.len() as u32;
             self.sent.extend(&answer.sent);
             self.flats.push(Flat {
@@ -43,7 +42,7 @@ impl<P: Protocol> Mind<'_, P> {
         match self.rulings.get(spec, testimony) {
             Some(index) => self.ruled[index as usize],
             None => {
-                let ruling = open(self.lore).rule(spec, testimony);
+                let ruling = open(&self.archive.lore).rule(spec, testimony, Case::Real);
                 self.rulings.insert(spec, testimony, self.ruled.len() as u32);
                 self.ruled.push(ruling);
                 ruling
@@ -57,17 +56,17 @@ impl<P: Protocol> Mind<'_, P> {
         if self.rests.len() <= index {
             self.rests.resize(index + 1, None);
         }
-        *self.rests[index].get_or_insert_with(|| open(self.lore).at_rest(spec))
+        *self.rests[index].get_or_insert_with(|| open(&self.archive.lore).at_rest(spec))
     }
 
     #[inline]
     pub(crate) fn ask(&mut self, spec: u32, node: u32) -> Option<Ask> {
         let index = spec as usize * self.n + node as usize;
         if self.asks.len() <= index {
-            let mut lore = open(self.lore);
-            for spec in self.asks.len() / self.n..lore.specs.len() {
+            let mut lore = open(&self.archive.lore);
+            for spec in (self.asks.len() / self.n) as u32..lore.extent().specs {
                 for node in 0..self.n as u32 {
-                    self.asks.push(lore.ask(spec as u32, NodeId(node)));
+                    self.asks.push(lore.ask(spec, node));
                 }
             }
         }
@@ -84,36 +83,29 @@ impl<P: Protocol> Mind<'_, P> {
 
     #[cold]
     fn learn_locals(&mut self) {
-        let mut lore = open(self.lore);
-        for id in self.locals.len()..lore.locals.len() {
-            let local = lore.locals.get(id as u32);
-            let (node, armed) = (local.node, local.armed.clone());
-            let ready = armed.iter().filter(|(_, span)| span.earliest == Time::ZERO);
-            let ready: Vec<P::Timer> = ready.map(|&(timer, _)| timer).collect();
-            let moments = armed.iter().flat_map(|(_, span)| [span.earliest, span.latest]);
-            let facts = LocalFacts {
-                is_up: local.process().is_some(),
-                wishes: 0 < local.wishes_left,
-                suspicions: 0 < local.suspicions_left,
-                is_over: local
-                    .process()
-                    .is_some_and(|process| self.model.options.epoch_max < process.epoch()),
-                timers: (self.timers.len() as u32, (self.timers.len() + ready.len()) as u32),
-                must_fire: armed.iter().any(|(_, span)| span.latest == Time::ZERO),
-                next_moment: moments.filter(|&moment| Time::ZERO < moment).min(),
-            };
-            self.timers.extend(ready.into_iter().map(|timer| lore.timers.id((node, timer))));
-            self.locals.push(facts);
+        let mut lore = open(&self.archive.lore);
+        for id in self.locals.len() as u32..lore.extent().locals {
+            let portrait = lore.portray(id);
+            let first = self.timers.len() as u32;
+            self.timers.extend(portrait.timers);
+            self.locals.push(LocalFacts {
+                is_up: portrait.is_up,
+                wishes: portrait.wishes,
+                suspicions: portrait.suspicions,
+                is_over: portrait.is_over,
+                timers: (first, self.timers.len() as u32),
+                must_fire: portrait.must_fire,
+                next_moment: portrait.next_moment,
+            });
         }
     }
 
     #[inline]
     pub(crate) fn packet(&mut self, id: u32) -> (u32, u32) {
         if self.packets.len() <= id as usize {
-            let lore = open(self.lore);
-            for id in self.packets.len()..lore.packets.len() {
-                let packet = lore.packets.get(id as u32);
-                self.packets.push((packet.from.0, packet.to.0));
+            let lore = open(&self.archive.lore);
+            for id in self.packets.len() as u32..lore.extent().packets {
+                self.packets.push(lore.ends(id));
             }
         }
         self.packets[id as usize]
@@ -129,17 +121,17 @@ impl<P: Protocol> Mind<'_, P> {
 
     #[cold]
     fn learn_queues(&mut self) {
-        let mut lore = open(self.lore);
+        let mut queues = open(&self.archive.queues);
         let mut id = self.queues.len();
         // What is left of a queue is a queue, and may be new itself.
-        while id < lore.queues.len() {
+        while id < queues.len() {
             let (head, rest) = {
-                let packets = lore.queues.get(id as u32);
+                let packets = queues.get(id as u32);
                 (packets[0], packets[1..].to_vec())
             };
-            let rest = if rest.is_empty() { NONE } else { lore.queues.id(rest) };
-            let Packet { from, to, .. } = lore.packets.get(head);
-            self.queues.push(QueueFacts { head, rest, ends: (from.0, to.0) });
+            let rest = if rest.is_empty() { NONE } else { queues.id(rest) };
+            let ends = self.packet(head);
+            self.queues.push(QueueFacts { head, ends, rest });
             id += 1;
         }
     }
@@ -149,14 +141,14 @@ impl<P: Protocol> Mind<'_, P> {
         if let Some(longer) = self.pushes.get(queue, packet) {
             return longer;
         }
-        let mut lore = open(self.lore);
+        let mut queues = open(&self.archive.queues);
         let mut packets = match queue {
             NONE => Vec::new(),
-            queue => lore.queues.get(queue).clone(),
+            queue => queues.get(queue).clone(),
         };
         packets.push(packet);
-        let longer = lore.queues.id(packets);
-        drop(lore);
+        let longer = queues.id(packets);
+        drop(queues);
         self.pushes.insert(queue, packet, longer);
         longer
     }
@@ -164,9 +156,9 @@ impl<P: Protocol> Mind<'_, P> {
     #[inline]
     pub(crate) fn weather(&mut self, id: u32) -> Weather {
         if self.weathers.len() <= id as usize {
-            let lore = open(self.lore);
-            for id in self.weathers.len()..lore.weathers.len() {
-                self.weathers.push(*lore.weathers.get(id as u32));
+            let weathers = open(&self.archive.weathers);
+            for id in self.weathers.len() as u32..weathers.len() as u32 {
+                self.weathers.push(*weathers.get(id));
             }
         }
         self.weathers[id as usize]
@@ -195,7 +187,7 @@ impl<P: Protocol> Mind<'_, P> {
                 weather.side = u64::from(side);
             }
         }
-        let changed = open(self.lore).weathers.id(weather);
+        let changed = open(&self.archive.weathers).id(weather);
         self.changes.insert(id, key, changed);
         changed
     }

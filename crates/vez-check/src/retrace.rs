@@ -1,9 +1,9 @@
 //! Finding the way back: from the log of who was found from whom to the steps of a run.
 
-use vez_core::Protocol;
-
 use crate::bfs::{Finding, Log, tag};
-use crate::mind::{Action, Birth, Mind, NONE};
+use crate::code::Code;
+use crate::knowledge::Move;
+use crate::mind::{Action, Birth, LOCALS, Mind, NONE, WEATHER};
 
 /// A run: how it began, and each step with the world it was taken in.
 #[derive(Clone, Debug)]
@@ -23,11 +23,7 @@ struct Frame {
 }
 
 /// The run that led to a finding, its last step included.
-pub(crate) fn retrace<P: Protocol>(
-    mind: &mut Mind<'_, P>,
-    log: &Log,
-    finding: &Finding,
-) -> Option<Path> {
+pub(crate) fn retrace(mind: &mut Mind<'_>, log: &Log, finding: &Finding) -> Option<Path> {
     let mut tags = Vec::new();
     let mut state = finding.state;
     while state != NONE {
@@ -55,23 +51,56 @@ impl Path {
         Self { birth, steps: Vec::new(), end, fingerprint }
     }
 
-    pub(crate) fn take<P: Protocol>(&mut self, mind: &mut Mind<'_, P>, action: Action) {
+    pub(crate) fn take(&mut self, mind: &mut Mind<'_>, action: Action) {
         let mut after = Vec::new();
         mind.build(&self.end, &action, &mut after);
         let world = std::mem::replace(&mut self.end, after);
         self.steps.push((world, action));
         self.fingerprint = action.fingerprint;
     }
+
+    /// How everyone was born, and every step, for who tells the run.
+    pub(crate) fn moves(&self, mind: &mut Mind<'_>) -> (Vec<Move>, Vec<Move>) {
+        let mut unborn = vec![0, 0];
+        unborn.extend(0..mind.n as u32);
+        let boots = self.birth.boots.iter().map(|boot| mind.movement(&unborn, boot)).collect();
+        let steps = self.steps.iter().map(|(world, action)| mind.movement(world, action));
+        (boots, steps.collect())
+    }
+}
+
+impl Mind<'_> {
+    fn movement(&mut self, world: &[u32], action: &Action) -> Move {
+        let local = match action.node {
+            NONE => NONE,
+            node => world[LOCALS + node as usize],
+        };
+        let way = match action.branch {
+            NONE => 0,
+            branch => branch - self.answers(local, action.code).0,
+        };
+        let packet = match action.item {
+            NONE => NONE,
+            index => {
+                let item = world[LOCALS + self.n + index as usize];
+                if self.is_fifo { self.queue(item).head } else { item }
+            }
+        };
+        Move {
+            code: Code::of(action.code),
+            node: action.node,
+            local,
+            way,
+            packet,
+            uses_up: action.uses_up,
+            side: self.weather(world[WEATHER]).side,
+        }
+    }
 }
 
 /// Steps whose fingerprints have these tags, ending in the one asked for. Eight bits may mislead
 /// for a step or two; then it turns round.
-fn follow<P: Protocol>(
-    mind: &mut Mind<'_, P>,
-    birth: Birth,
-    tags: &[u8],
-    goal: u64,
-) -> Option<Path> {
+fn follow(mind: &mut Mind<'_>, birth: Birth, tags: &[u8], goal: u64) -> Option<Path> {
     let mut frames = vec![open(mind, birth.world.clone(), birth.fingerprint)];
     loop {
         let level = frames.len() - 1;
@@ -107,7 +136,7 @@ fn follow<P: Protocol>(
     Some(Path { birth, steps: steps.collect(), end: end.world, fingerprint: end.fingerprint })
 }
 
-fn open<P: Protocol>(mind: &mut Mind<'_, P>, world: Vec<u32>, fingerprint: u64) -> Frame {
+fn open(mind: &mut Mind<'_>, world: Vec<u32>, fingerprint: u64) -> Frame {
     let mut actions = Vec::new();
     mind.expand(&world, fingerprint, &mut actions);
     Frame { world, fingerprint, actions, next: 0 }

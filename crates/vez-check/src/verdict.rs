@@ -1,16 +1,15 @@
 //! From what was explored to what is said about it.
 
-use std::sync::Mutex;
-
-use vez_core::{Breach, Channel, Promise, Protocol, Time};
+use vez_core::{Breach, Channel, Promise, Time};
 
 use crate::ample::Oracle;
+use crate::archive::{Archive, open};
 use crate::bfs::{Explored, Finding};
+use crate::code::Code;
 use crate::graph::{self, Graph};
+use crate::knowledge::Move;
 use crate::live;
-use crate::lore::Lore;
-use crate::mind::{Mind, open};
-use crate::narrate::narrate;
+use crate::mind::Mind;
 use crate::retrace::{Path, retrace};
 use crate::{Counterexample, Hooks, Judgement, Outcome, Statistics, Stop, Verdict};
 
@@ -23,15 +22,14 @@ enum Endless {
     NotJudged,
 }
 
-pub(crate) fn conclude<'a, P: Protocol>(
-    lore: &'a Mutex<Lore<'a, P>>,
+pub(crate) fn conclude<'a>(
+    archive: &'a Archive<'a>,
     explored: &Explored,
-    oracle: &Oracle<'a, P>,
+    oracle: &Oracle<'a>,
     hooks: &Hooks<'_>,
 ) -> Outcome {
-    let model = open(lore).model;
-    let options = model.options;
-    let mut counterexamples = findings(lore, explored);
+    let options = archive.setting.options;
+    let mut counterexamples = findings(archive, explored);
     let mut endless = Endless::NotJudged;
     let searched = matches!(explored.stop, None | Some(Stop::Epoch | Stop::Broken));
     let exact = explored.visited.coverage().is_none() && options.channel != Channel::Lossy;
@@ -40,7 +38,7 @@ pub(crate) fn conclude<'a, P: Protocol>(
         if !explored.tally.turns_back {
             endless = Endless::None;
         } else if !broken {
-            endless = judge_endless(lore, explored, oracle, hooks, &mut counterexamples);
+            endless = judge_endless(archive, explored, oracle, hooks, &mut counterexamples);
         }
     }
     let verdicts = options.promises.iter().map(|&promise| {
@@ -48,8 +46,8 @@ pub(crate) fn conclude<'a, P: Protocol>(
         verdict(promise, broken, explored, endless, options.channel)
     });
     let promises: Vec<Verdict> = verdicts.collect();
-    let statistics = statistics(lore, explored, endless);
-    let worst_wait = open(lore).worst_wait;
+    let statistics = statistics(archive, explored, endless);
+    let worst_wait = open(&archive.lore).worst_wait();
     counterexamples.sort_by_key(|found| found.steps.len());
     let promises = promises
         .into_iter()
@@ -81,55 +79,56 @@ pub(crate) fn conclude<'a, P: Protocol>(
 }
 
 /// The shortest counterexample to each promise found broken.
-fn findings<'a, P: Protocol>(
-    lore: &'a Mutex<Lore<'a, P>>,
-    explored: &Explored,
-) -> Vec<Counterexample> {
-    let mut mind = Mind::new(lore);
+fn findings<'a>(archive: &'a Archive<'a>, explored: &Explored) -> Vec<Counterexample> {
+    let mut mind = Mind::new(archive);
     let mut counterexamples: Vec<Counterexample> = Vec::new();
     // A run that rests in a state of the same layer is one step shorter.
     let mut findings: Vec<&Finding> = explored.findings.iter().collect();
     findings.sort_by_key(|finding| (explored.log.distance(finding.state), finding.last.is_some()));
     for finding in findings {
-        let Breach { promise, detail } = open(lore).breaches[finding.breach as usize - 1].clone();
+        let Breach { promise, detail } = open(&archive.lore).breach(finding.breach);
         if counterexamples.iter().any(|known| known.promise == promise) {
             continue;
         }
         let Some(path) = retrace(&mut mind, &explored.log, finding) else { continue };
         let rests = finding.last.is_none();
-        counterexamples.push(counterexample(&mind, &path, promise, detail, None, rests));
+        counterexamples.push(counterexample(&mut mind, &path, promise, detail, None, rests));
     }
     counterexamples
 }
 
-pub(crate) fn counterexample<P: Protocol>(
-    mind: &Mind<'_, P>,
+fn counterexample(
+    mind: &mut Mind<'_>,
     path: &Path,
     promise: Promise,
     detail: String,
     cycle_from: Option<usize>,
     rests: bool,
 ) -> Counterexample {
-    let (steps, mut replay) = narrate(mind, path);
+    let (boots, moves) = path.moves(mind);
+    let (steps, mut replay) = open(&mind.archive.lore).tell(&boots, &moves);
+    // That time passes is not told.
+    let is_told = |step: &&Move| !matches!(step.code, Code::Pass(_));
+    let cycle_from = cycle_from.map(|from| moves[..from].iter().filter(is_told).count());
     let end = Time::from_millis(steps.len() as u64);
     replay.until = (!rests).then_some(end);
     Counterexample { promise, detail, steps, cycle_from, replay }
 }
 
-fn judge_endless<'a, P: Protocol>(
-    lore: &'a Mutex<Lore<'a, P>>,
+fn judge_endless<'a>(
+    archive: &'a Archive<'a>,
     explored: &Explored,
-    oracle: &Oracle<'a, P>,
+    oracle: &Oracle<'a>,
     hooks: &Hooks<'_>,
     counterexamples: &mut Vec<Counterexample>,
 ) -> Endless {
-    let model = open(lore).model;
-    let reductions = &model.options.reductions;
+    let options = archive.setting.options;
+    let reductions = &options.reductions;
     let needed = graph::bytes(explored.tally.states, explored.tally.transitions);
-    if model.options.memory_max < needed || u64::from(u32::MAX) < explored.tally.transitions {
+    if options.memory_max < needed || u64::from(u32::MAX) < explored.tally.transitions {
         return Endless::NotJudged;
     }
-    let Some((graph, mut mind)) = Graph::new(lore, reductions.ample.then_some(oracle), hooks)
+    let Some((graph, mut mind)) = Graph::new(archive, reductions.ample.then_some(oracle), hooks)
     else {
         return Endless::NotJudged;
     };
@@ -142,16 +141,15 @@ fn judge_endless<'a, P: Protocol>(
     if let Some(lasso) = live::endless_debt(&graph, &mind) {
         let path = graph.path(&mut mind, lasso.start, &lasso.edges);
         let from = path.steps.len() - lasso.edges.len();
-        let round = lasso.edges.len();
         let detail = match lasso.debt.node {
             Some(node) => {
-                let name = mind.model.topology.name(node);
-                format!("{name} waits for ever: the last {round} steps go round and round")
+                let name = mind.setting.topology.name(node);
+                format!("{name} waits for ever: the run goes round and round")
             }
-            None => format!("never settled for good: the last {round} steps go round and round"),
+            None => "never settled for good: the run goes round and round".to_owned(),
         };
         let promise = lasso.debt.promise;
-        counterexamples.push(counterexample(&mind, &path, promise, detail, Some(from), false));
+        counterexamples.push(counterexample(&mut mind, &path, promise, detail, Some(from), false));
     }
     Endless::Judged
 }
@@ -182,17 +180,13 @@ fn verdict(
     Verdict { promise, judgement, detail: broken.map(|found| found.detail.clone()) }
 }
 
-fn statistics<P: Protocol>(
-    lore: &Mutex<Lore<'_, P>>,
-    explored: &Explored,
-    endless: Endless,
-) -> Statistics {
-    let lore = open(lore);
+fn statistics(archive: &Archive<'_>, explored: &Explored, endless: Endless) -> Statistics {
+    let census = open(&archive.lore).census();
     Statistics {
-        process_states: (lore.locals.len() - lore.model.topology.n() as usize) as u64,
-        messages: lore.packets.len() as u64,
-        spec_states: lore.specs.len() as u64,
-        steps: lore.steps(),
+        process_states: census.locals,
+        messages: census.packets,
+        spec_states: census.specs,
+        steps: census.steps,
         frontier_max: explored.tally.frontier_max,
         visited_bytes: explored.visited.bytes(),
         memory_bytes: explored.tally.memory,

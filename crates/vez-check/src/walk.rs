@@ -4,11 +4,11 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use vez_core::{Chance, Protocol, Seeded};
+use vez_core::{Chance, Seeded};
 
+use crate::archive::{Archive, open};
 use crate::bfs::{Explored, Finding, Log, Tally, tag};
-use crate::lore::Lore;
-use crate::mind::{Mind, NONE, SPEC, open};
+use crate::mind::{Mind, NONE, SPEC};
 use crate::visited::{Seen, Visited};
 use crate::{Hooks, Progress, Stop};
 
@@ -35,12 +35,8 @@ struct Shared<'a> {
     hooks: &'a Hooks<'a>,
 }
 
-pub(crate) fn explore<'a, P: Protocol>(
-    lore: &'a Mutex<Lore<'a, P>>,
-    walks: Walks,
-    hooks: &Hooks<'_>,
-) -> Explored {
-    let options = open(lore).model.options;
+pub(crate) fn explore<'a>(archive: &'a Archive<'a>, walks: Walks, hooks: &Hooks<'_>) -> Explored {
+    let options = archive.setting.options;
     let bytes = BITS_BYTES.min(options.memory_max / 2);
     let visited = Visited::new(Some(options.reductions.bitstate.unwrap_or(bytes)));
     let shared = Shared {
@@ -54,7 +50,7 @@ pub(crate) fn explore<'a, P: Protocol>(
         hooks,
     };
     let depth = std::thread::scope(|scope| {
-        let work = || wander(Mind::new(lore), &shared);
+        let work = || wander(Mind::new(archive), &shared);
         let threads: Vec<_> = (0..options.threads.max(1)).map(|_| scope.spawn(work)).collect();
         threads.into_iter().map(|thread| thread.join().expect("no walk panics")).max()
     });
@@ -86,7 +82,7 @@ pub(crate) fn explore<'a, P: Protocol>(
 }
 
 /// Takes walks until there are no more; returns the length of the longest.
-fn wander<P: Protocol>(mut mind: Mind<'_, P>, shared: &Shared<'_>) -> u32 {
+fn wander(mut mind: Mind<'_>, shared: &Shared<'_>) -> u32 {
     let mut longest = 0;
     while !shared.halt.load(Ordering::Relaxed) {
         let number = shared.next.fetch_add(1, Ordering::Relaxed);
@@ -100,7 +96,7 @@ fn wander<P: Protocol>(mut mind: Mind<'_, P>, shared: &Shared<'_>) -> u32 {
         let transitions = shared.steps.fetch_add(steps, Ordering::Relaxed) + steps;
         if let Some(finding) = finding {
             open(&shared.broken).push((fingerprints, finding));
-            shared.halt.store(!mind.model.options.keep_going, Ordering::Relaxed);
+            shared.halt.store(!mind.setting.options.keep_going, Ordering::Relaxed);
         }
         if number.is_multiple_of(1024) {
             shared.hooks.report(Progress {
@@ -115,8 +111,8 @@ fn wander<P: Protocol>(mut mind: Mind<'_, P>, shared: &Shared<'_>) -> u32 {
     longest
 }
 
-fn walk<P: Protocol>(
-    mind: &mut Mind<'_, P>,
+fn walk(
+    mind: &mut Mind<'_>,
     shared: &Shared<'_>,
     chance: &mut Seeded,
 ) -> (Vec<u64>, Option<Finding>) {

@@ -20,7 +20,7 @@ pub use html::html;
 pub use jsonl::jsonl;
 pub use mermaid::mermaid;
 pub use shiviz::shiviz;
-pub use story::story;
+pub use story::{Line, lines, story};
 pub use svg::svg;
 
 use vez_core::Topology;

@@ -11,20 +11,38 @@ use crate::scene::{Fate, Flight, Scene, Violation};
 use crate::steps::Step;
 use crate::words::{asked, link, millis, moment, name, names, shorten, sides, told};
 
+/// One thing worth telling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub at: Time,
+    pub words: String,
+    /// Whether it tells of a broken promise.
+    pub broken: bool,
+}
+
 /// The run told in lines. Those of broken promises start with `✘`.
 pub fn story(run: &Run<'_>) -> Vec<String> {
-    let scene = Scene::new(run);
     let width = run.events.iter().map(|event| millis(event.at).len()).max();
-    let width = width.unwrap_or_default().max(4) + 1;
+    let width = width.unwrap_or_default().max(4);
+    let told = lines(run).into_iter().map(|Line { at, words, broken }| {
+        let mark = if broken { '✘' } else { ' ' };
+        format!("{mark}{:>width$} ms  {words}", millis(at))
+    });
+    told.collect()
+}
+
+/// The same, each with its moment apart.
+pub fn lines(run: &Run<'_>) -> Vec<Line> {
+    let scene = Scene::new(run);
     let mut lines = Vec::new();
     for (index, step) in scene.steps.iter().enumerate() {
         if let Some(words) = tell(&scene, index) {
-            lines.push(format!("{:>width$} ms  {words}", millis(step.at())));
+            lines.push(Line { at: step.at(), words, broken: false });
         }
         for Violation { at, promise, detail, claimed, .. } in scene.violations(index) {
-            let width = width - 1;
             let remark = if *claimed { "" } else { " (not promised)" };
-            lines.push(format!("✘{:>width$} ms  {promise}: {detail}{remark}", millis(*at)));
+            let words = format!("{promise}: {detail}{remark}");
+            lines.push(Line { at: *at, words, broken: true });
         }
     }
     lines

@@ -3,7 +3,10 @@
 //! **Invariant:** nothing here knows an algorithm by type. Algorithms come by name from the
 //! [`registry`], which is made from the one list.
 
+pub mod checking;
 pub mod cmd;
+pub mod lab;
+pub mod picture;
 pub mod registry;
 pub mod result;
 pub mod rules;

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 use vez_algorithms::{Visitor, visit_all};
+use vez_check::{CheckError, Hooks};
 use vez_core::kind::variants_of;
 use vez_core::{Meta, Problem, Promise, Protocol, Request, Topology};
 use vez_sim::{Plan, Report, Trace};
@@ -35,7 +36,16 @@ pub struct Entry {
     pub simulate: fn(&Topology, &toml::Table, &Plan) -> Report,
     /// Runs it and writes down at most so many events.
     pub watch: fn(&Topology, &toml::Table, &Plan, usize) -> (Report, Trace),
+    /// Explores every run of it.
+    pub check: Check,
 }
+
+pub type Check = fn(
+    &Topology,
+    &toml::Table,
+    &vez_check::Options,
+    &Hooks<'_>,
+) -> Result<vez_check::Outcome, CheckError>;
 
 impl Entry {
     pub fn rules(&self) -> Rules {
@@ -84,6 +94,9 @@ impl Visitor for Table {
             watch: |topology, table, plan, events_max| {
                 let trace = Trace::with_limit(events_max);
                 vez_sim::watch::<P, _>(topology, &checked::<P>(table), plan, trace)
+            },
+            check: |topology, table, options, hooks| {
+                vez_check::check::<P>(topology, &checked::<P>(table), options, hooks)
             },
         });
     }

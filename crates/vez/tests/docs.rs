@@ -101,6 +101,9 @@ fn stories() -> Vec<(String, Scenario)> {
     let mut stories = Vec::new();
     for entry in fs::read_dir(root().join("scenarios")).unwrap() {
         let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue; // The checker's counterexamples are listed with the checks.
+        }
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         stories.push((name, read(&fs::read_to_string(&path).unwrap()).unwrap()));
     }
@@ -148,6 +151,8 @@ fn page(
 fn index() -> String {
     let mut page = String::from(
         "# vez, in depth\n\n- [Scenario files and results](scenarios.md)\n\
+         - [Checking every run](check.md)\n\
+         - [What the checker says of every algorithm](checks.md)\n\
          - [What algorithms cost: `vez sweep`](sweep.md)\n\
          - [The worst case: `vez worst`](worst.md)\n\
          - [How fast the simulator is](benchmarks.md)\n\n\

@@ -1,7 +1,8 @@
 //! The scenario reader: whatever it is given, it answers with a scenario or one line.
 
 use proptest::prelude::*;
-use vez::scenario::{read, resolve};
+use vez::scenario::{Arming, Flight, Place, Placed, Scenario, read, resolve};
+use vez_core::Time;
 
 /// Reads and resolves, and holds every complaint to one line that says something.
 fn digest(text: &str) {
@@ -55,6 +56,12 @@ const WORDS: &[&str] = &[
     "clock",
     "drift",
     "amnesia",
+    "message",
+    "timer",
+    "number",
+    "arrives",
+    "after",
+    "choices",
     "expect",
     "leader",
     "by_kind",
@@ -109,6 +116,7 @@ weight = { 2 = 3 }
 clock = { 2 = 1.5 }
 drift = 0.01
 amnesia = true
+choices = [0, 1]
 [network]
 delay = "1ms..5ms"
 loss = 0.1
@@ -134,6 +142,15 @@ cut = [[0, 1], "1>3"]
 time = "9ms"
 restart = [2, { node = 3, amnesia = true }]
 heal = true
+[[message]]
+number = 4
+arrives = ["3ms", "5ms"]
+[[message]]
+number = 1
+arrives = []
+[[timer]]
+number = 2
+after = "5ms"
 [expect]
 entered = [1, 2, 3]
 by_kind = { Request = 3 }
@@ -142,7 +159,39 @@ broken = ["mutual-exclusion"]
 
 #[test]
 fn the_story_with_everything_in_it_is_fine() {
-    resolve(&read(STORY).unwrap()).unwrap_or_else(|fault| panic!("{fault}"));
+    let story = read(STORY).unwrap();
+    resolve(&story).unwrap_or_else(|fault| panic!("{fault}"));
+    assert_eq!(read(&story.to_string()).unwrap(), story);
+}
+
+#[test]
+fn single_messages_timers_and_choices_do_as_they_are_told() {
+    let report = |fates: &str| {
+        let text = format!(
+            "algorithm = \"bully\"\nnodes = 3\n[[at]]\ntime = \"0ms\"\nstart = [1]\n{fates}"
+        );
+        let resolved = resolve(&read(&text).unwrap()).unwrap();
+        (resolved.entry.simulate)(&resolved.topology, &resolved.config, &resolved.plan)
+    };
+    assert!(report("").all_kept());
+    let lost = report("[[message]]\nnumber = 2\narrives = []");
+    assert_eq!(lost.messages.lost, 1);
+    let twice = report("[[message]]\nnumber = 1\narrives = [\"1ms\", \"2ms\"]");
+    assert_eq!(twice.messages.duplicated, 1);
+    let hasty = report("[[timer]]\nnumber = 1\nafter = \"1us\"");
+    assert!(!hasty.all_kept(), "P1 stops waiting before anyone can have answered");
+    let coins = |choices: &str| {
+        let text = format!(
+            "algorithm = \"itai-rodeh\"\nnodes = 3\n{choices}\n[[at]]\ntime = \"0ms\"\nstart = \"all\""
+        );
+        let resolved = resolve(&read(&text).unwrap()).unwrap();
+        (resolved.entry.simulate)(&resolved.topology, &resolved.config, &resolved.plan).rounds
+    };
+    assert!(coins("choices = [0, 1, 0]") < coins("choices = [0, 0, 0, 1, 1, 1, 0, 1, 0]"));
+}
+
+fn spans() -> impl Strategy<Value = Time> {
+    (1..10_000_000_u64).prop_map(Time::from_micros)
 }
 
 proptest! {
@@ -150,6 +199,27 @@ proptest! {
         failure_persistence: None,
         ..ProptestConfig::with_cases(2_000)
     })]
+
+    #[test]
+    fn whatever_is_said_of_messages_timers_and_choices_reads_back(
+        messages in prop::collection::btree_map(1..99_u64, prop::collection::vec(spans(), 0..4), 0..6),
+        timers in prop::collection::btree_map(1..99_u64, spans(), 0..6),
+        choices in prop::collection::vec(any::<u32>(), 0..9),
+    ) {
+        let messages = messages.into_iter().map(|(number, arrives)| Flight { number, arrives });
+        let timers = timers.into_iter().map(|(number, after)| Arming { number, after });
+        let story = Scenario {
+            messages: messages.map(|flight| Placed::new(flight, Place::Whole)).collect(),
+            timers: timers.map(|arming| Placed::new(arming, Place::Whole)).collect(),
+            choices,
+            ..read(STORY).unwrap()
+        };
+        let again = read(&story.to_string()).unwrap();
+        prop_assert_eq!(&again, &story);
+        let plan = resolve(&again).unwrap().plan;
+        prop_assert_eq!(plan.messages.len(), story.messages.len());
+        prop_assert_eq!(plan.choices, story.choices);
+    }
 
     #[test]
     fn no_text_panics_the_reader(text in "\\PC{0,200}") {
@@ -228,7 +298,51 @@ fn complaints_say_where_and_what_was_expected() {
         ),
         ("algorithm = ", "s.toml:1: string values must be quoted, expected literal string"),
     ];
-    for (text, expected) in cases {
+    hold_to(&cases);
+}
+
+#[test]
+fn complaints_about_single_events_say_where_and_what_was_expected() {
+    let cases = [
+        (
+            "algorithm = \"bully\"\n[[message]]\nnumber = 0\narrives = []",
+            "s.toml:3: message 0; expected 1 or more, 1 being the first",
+        ),
+        (
+            "algorithm = \"bully\"\n[[timer]]\nnumber = 2\nafter = \"1ms\"\n[[timer]]\nnumber = 2\nafter = \"1ms\"",
+            "s.toml:6: the timer 2 is told of twice",
+        ),
+        (
+            "algorithm = \"bully\"\n[[message]]\nnumber = 1\narrives = \"1ms\"",
+            "s.toml:4: `arrives` is \"1ms\"; expected a list of times, [] for lost",
+        ),
+        (
+            "algorithm = \"bully\"\n[[message]]\nnumber = 1\narrives = [\"0ms\"]",
+            "s.toml:4: `arrives` is \"0ms\"; expected at least \"1us\": no message is instant",
+        ),
+        (
+            "algorithm = \"bully\"\n[[message]]\narrives = []",
+            "s.toml:2: `number` is missing from `message`",
+        ),
+        (
+            "algorithm = \"bully\"\n[[message]]\nnumber = 1\narives = []",
+            "s.toml:2: `arrives` is missing from `message`",
+        ),
+        (
+            "algorithm = \"bully\"\nchoices = [0, -1]",
+            "s.toml:2: `choices` is -1; expected a whole number, 0 or more",
+        ),
+        (
+            "algorithm = \"bully\"\nmessage = 4",
+            "s.toml:2: `message` is 4; expected tables headed [[message]]",
+        ),
+    ];
+    hold_to(&cases);
+}
+
+#[track_caller]
+fn hold_to(cases: &[(&str, &str)]) {
+    for &(text, expected) in cases {
         let fault = match read(text) {
             Err(fault) => fault,
             Ok(scenario) => match resolve(&scenario) {

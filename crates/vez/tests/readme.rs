@@ -1,5 +1,4 @@
-//! The README and the pages on commands show what really comes out: every command in them is run
-//! and compared.
+//! The README and the guides show what really comes out: every command in them is run and compared.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,17 +32,22 @@ fn commands(text: &str) -> Vec<(String, String)> {
 
 #[test]
 fn every_command_in_the_readme_prints_what_the_readme_shows() {
-    hold_to_its_word("README.md", 5);
+    hold_to("README.md", 5);
 }
 
 #[test]
-fn every_command_in_the_docs_prints_what_the_docs_show() {
-    hold_to_its_word("docs/sweep.md", 2);
-    hold_to_its_word("docs/worst.md", 2);
+fn every_command_in_the_guide_to_checking_prints_what_it_shows() {
+    hold_to("docs/check.md", 1);
 }
 
-fn hold_to_its_word(page: &str, commands_min: usize) {
-    let text = fs::read_to_string(root().join(page)).unwrap();
+#[test]
+fn every_command_in_the_pages_on_costs_prints_what_they_show() {
+    hold_to("docs/sweep.md", 2);
+    hold_to("docs/worst.md", 2);
+}
+
+fn hold_to(file: &str, commands_min: usize) {
+    let text = fs::read_to_string(root().join(file)).unwrap();
     let commands = commands(&text);
     assert!(commands.len() >= commands_min, "{commands:?}");
     let mut last = 0;

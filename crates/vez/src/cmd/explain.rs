@@ -6,6 +6,7 @@ use serde_json::Value;
 use vez_core::{Channel, Crashes, Layout, Promise, Timing};
 
 use super::{Outcome, output};
+use crate::checking::Assumption;
 use crate::registry::{self, Entry};
 use crate::rules::{Language, Rules};
 
@@ -134,6 +135,12 @@ fn page(entry: &Entry, language: Language, style: &impl Style) -> String {
     for line in model(entry, language) {
         out += &style.item(&line);
     }
+    out += &style.heading(say("What it assumes", "O que supõe"));
+    for assumption in Assumption::of(&entry.meta) {
+        let meaning = assumption.meaning(language);
+        out += &style.item(&format!("{}: {meaning}", style.name(assumption.name())));
+    }
+    out += &without(entry, language, style);
     out += &style.heading(say("Rules", "Regras"));
     for clause in &rules.clauses {
         out += &style.code(language.pick(&clause.en, &clause.pt));
@@ -165,6 +172,14 @@ fn page(entry: &Entry, language: Language, style: &impl Style) -> String {
     }
     out += &settings(entry, &rules, language, style);
     out
+}
+
+/// How to see what an assumption is for.
+fn without(entry: &Entry, language: Language, style: &impl Style) -> String {
+    let Some(first) = Assumption::of(&entry.meta).first().copied() else { return String::new() };
+    let command = format!("vez check {} --without {}", entry.meta.name, first.name());
+    let line = language.pick("What one of them is for:", "Para que serve uma delas:");
+    format!("\n{}", style.paragraph(&format!("{line} {}", style.name(&command))))
 }
 
 fn model(entry: &Entry, language: Language) -> Vec<String> {

@@ -2,12 +2,17 @@
 
 mod algorithms;
 pub(crate) mod bar;
+mod check;
 pub mod explain;
 pub mod interrupt;
+mod lab;
 mod output;
+mod progress;
 mod run;
 mod summary;
 mod sweep;
+mod system;
+mod verdict;
 mod worst;
 
 use std::io::Write as _;
@@ -22,10 +27,12 @@ pub enum Outcome {
 #[derive(clap::Subcommand)]
 pub enum Command {
     Run(Box<run::Run>),
+    Check(Box<check::Check>),
     Algorithms(algorithms::Algorithms),
     Explain(explain::Explain),
     Sweep(Box<sweep::Sweep>),
     Worst(worst::Worst),
+    Lab(lab::Lab),
     /// Print a completion script for a shell.
     ///
     /// Example: vez completions bash > ~/.local/share/bash-completion/completions/vez
@@ -38,10 +45,12 @@ impl Command {
     pub fn run<Args: clap::CommandFactory>(self) -> anyhow::Result<Outcome> {
         match self {
             Self::Run(command) => command.run(),
+            Self::Check(command) => command.run(),
             Self::Algorithms(command) => command.run(),
             Self::Explain(command) => command.run(),
             Self::Sweep(command) => command.run(),
             Self::Worst(command) => command.run(),
+            Self::Lab(command) => command.run(),
             Self::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Args::command(), "vez", &mut script);

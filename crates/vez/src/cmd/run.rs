@@ -1,20 +1,19 @@
 //! `vez run`: a scenario, from a file or from flags, run and judged.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context as _;
 use vez_core::Time;
-use vez_sim::{Delay, Report, TraceEvent};
+use vez_sim::{Delay, Report};
 
-use super::summary::{subtitle, summary};
+use super::summary::summary;
+use super::system::{System, parsed, replace};
 use super::{Outcome, output};
+use crate::picture::{self, Picture};
 use crate::registry;
 use crate::result::RunResult;
 use crate::scenario::{
-    self, Act, Event, EventFlags, Fault, Members, Place, Placed, Resolved, Scenario, Whom, Wiring,
-    parse_uid,
+    self, Act, Event, EventFlags, Fault, Place, Placed, Resolved, Scenario, Whom,
 };
 
 /// Run an algorithm, or a scenario file, and judge it by its promises.
@@ -32,23 +31,8 @@ use crate::scenario::{
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub struct Run {
-    /// The name of an algorithm, or a scenario file (its name ends in .toml).
-    target: String,
-    /// How many processes; their uids are 1 to N.
-    #[arg(long, value_name = "N", conflicts_with = "ids")]
-    nodes: Option<u64>,
-    /// The uids of the processes, in index (ring) order: 3,1,2.
-    #[arg(long, value_name = "UID,…")]
-    ids: Option<String>,
-    /// complete, ring, star, line, grid, random:P or edges:1-4,4-8; by default the algorithm's.
-    #[arg(long, value_name = "SHAPE")]
-    topology: Option<String>,
-    /// What makes a process fit to lead: UID:MERIT. Repeatable.
-    #[arg(long, value_name = "UID:MERIT")]
-    merit: Vec<String>,
-    /// How much a process's vote weighs: UID:WEIGHT. Repeatable.
-    #[arg(long, value_name = "UID:WEIGHT")]
-    weight: Vec<String>,
+    #[command(flatten)]
+    system: System,
     /// Who starts an election: UID or all. Repeatable, like all events.
     #[arg(long, value_name = "UID[@TIME]")]
     start: Vec<String>,
@@ -103,9 +87,6 @@ pub struct Run {
     /// A restart loses even what was saved.
     #[arg(long)]
     amnesia: bool,
-    /// A setting of the algorithm; `vez explain` lists them. Repeatable.
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
     /// When to stop if it does not end by itself.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
@@ -143,9 +124,6 @@ enum Format {
     Shiviz,
 }
 
-/// Pictures of more than this are no pictures.
-const DRAWN_PROCESSES_MAX: u32 = 200;
-const DRAWN_EVENTS_MAX: usize = 50_000;
 /// A story longer than this is cut short.
 const TOLD_LINES_MAX: usize = 60;
 const TOLD_PROCESSES_MAX: u32 = 64;
@@ -153,12 +131,7 @@ const TOLD_PROCESSES_MAX: u32 = 64;
 impl Run {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         let scenario = self.scenario()?;
-        let file = self.file().map(|path| path.display().to_string());
-        let located = |fault: Fault| match &file {
-            Some(file) => fault.in_file(file),
-            None => fault,
-        };
-        let resolved = scenario::resolve(&scenario).map_err(located)?;
+        let resolved = scenario::resolve(&scenario).map_err(|fault| self.system.located(fault))?;
         if self.print_scenario {
             output::write(self.output.as_deref(), &scenario.to_string())?;
             return Ok(Outcome::Kept);
@@ -177,27 +150,12 @@ impl Run {
         Ok(if report.all_kept() { Outcome::Kept } else { Outcome::Broken })
     }
 
-    fn file(&self) -> Option<&Path> {
-        let path = Path::new(&self.target);
-        path.extension().is_some_and(|extension| extension == "toml").then_some(path)
-    }
-
     fn scenario(&self) -> anyhow::Result<Scenario> {
-        let mut scenario = match self.file() {
-            Some(path) => {
-                let text = fs::read_to_string(path)
-                    .with_context(|| format!("cannot read {}", path.display()))?;
-                scenario::read(&text).map_err(|fault| fault.in_file(&self.target))?
-            }
-            None => {
-                registry::find(&self.target).map_err(anyhow::Error::msg)?;
-                let algorithm = Placed::new(self.target.clone(), Place::Whole);
-                Scenario { algorithm, ..Scenario::default() }
-            }
-        };
+        let mut scenario = self.system.scenario()?;
         self.apply(&mut scenario)?;
-        if self.file().is_none() && !scenario.events.iter().any(|event| event.act.is_wish()) {
-            let entry = registry::find(&self.target).map_err(anyhow::Error::msg)?;
+        if self.system.file().is_none() && !scenario.events.iter().any(|event| event.act.is_wish())
+        {
+            let entry = registry::find(&scenario.algorithm.value).map_err(anyhow::Error::msg)?;
             let act = match entry.problem {
                 "election" => Act::Start(Whom::All),
                 _ => Act::Acquire { who: Whom::All, hold: Time::from_millis(1) },
@@ -212,16 +170,15 @@ impl Run {
 
     /// Whether any flag changes what the file says.
     fn overrides(&self) -> bool {
-        let texts = [&self.ids, &self.topology, &self.delay, &self.until];
         let numbers = [&self.loss, &self.duplicate, &self.drift];
-        let lists = [&self.merit, &self.weight, &self.clock, &self.set];
-        self.nodes.is_some()
+        self.system.overrides()
             || self.seed.is_some()
             || self.reorder
             || self.amnesia
-            || texts.iter().any(|text| text.is_some())
+            || self.delay.is_some()
+            || self.until.is_some()
             || numbers.iter().any(|number| number.is_some())
-            || lists.iter().any(|list| !list.is_empty())
+            || !self.clock.is_empty()
             || !self.event_flags().given.is_empty()
     }
 
@@ -245,23 +202,6 @@ impl Run {
     }
 
     fn apply(&self, scenario: &mut Scenario) -> Result<(), Fault> {
-        if let Some(nodes) = self.nodes {
-            let place = Place::Flag(format!("--nodes {nodes}"));
-            scenario.members = Members::Count(Placed::new(nodes, place));
-        }
-        if let Some(ids) = &self.ids {
-            let place = Place::Flag(format!("--ids {ids}"));
-            let list: Result<Vec<u64>, String> =
-                ids.split(',').map(|id| parse_uid(id.trim())).collect();
-            let list = list.map_err(|why| Fault::new(&place, why))?;
-            scenario.members = Members::Ids(Placed::new(list, place));
-        }
-        if let Some(topology) = &self.topology {
-            let wiring: Placed<Wiring> = parsed("topology", topology)?;
-            scenario.wiring = Some(wiring);
-        }
-        replace(&mut scenario.merits, "merit", &self.merit)?;
-        replace(&mut scenario.weights, "weight", &self.weight)?;
         replace(&mut scenario.clocks, "clock", &self.clock)?;
         if let Some(delay) = &self.delay {
             scenario.network.delay = parsed::<Delay>("delay", delay)?.value;
@@ -278,10 +218,6 @@ impl Run {
         }
         scenario.network.fifo &= !self.reorder;
         scenario.amnesia |= self.amnesia;
-        for setting in &self.set {
-            let (key, value) = parse_setting(setting)?;
-            scenario.config.insert(key, value);
-        }
         if let Some(until) = &self.until {
             scenario.until = Some(parsed("until", until)?.value);
         }
@@ -304,99 +240,33 @@ impl Run {
             };
             return Ok((report, text));
         }
-        let draws = matches!(self.format, Format::Mermaid | Format::Svg | Format::Html);
-        if draws && topology.n() > DRAWN_PROCESSES_MAX {
-            let n = topology.n();
-            anyhow::bail!(
-                "{n} processes are too many to draw; expected at most {DRAWN_PROCESSES_MAX} (or use --format jsonl)"
-            );
+        if let Some(picture) = self.format.picture() {
+            return picture::draw(picture, resolved);
         }
-        let events_max = match self.format {
-            Format::Text => 40 * TOLD_LINES_MAX,
-            Format::Jsonl | Format::Shiviz => usize::MAX,
-            _ => DRAWN_EVENTS_MAX,
-        };
-        let (report, trace) = (entry.watch)(topology, config, plan, events_max);
-        if draws && trace.dropped > 0 {
-            let events = trace.events.len() as u64 + trace.dropped;
-            anyhow::bail!(
-                "{events} events are too many to draw; expected at most {DRAWN_EVENTS_MAX} (stop earlier with --until, or use --format jsonl)"
-            );
+        let (report, trace) = (entry.watch)(topology, config, plan, 40 * TOLD_LINES_MAX);
+        let story = picture::with_run(resolved, &report, &trace.events, vez_draw::story);
+        let mut text = String::new();
+        for line in story.iter().take(TOLD_LINES_MAX) {
+            writeln!(text, "{line}").expect("strings take anything");
         }
-        let text = self.picture(resolved, &report, &trace.events);
+        if story.len() > TOLD_LINES_MAX {
+            text.push_str("         … and so on; --format html -o run.html shows all of it\n");
+        }
+        text.push('\n');
+        text += &summary(resolved, &report);
         Ok((report, text))
     }
+}
 
-    fn picture(&self, resolved: &Resolved, report: &Report, events: &[TraceEvent]) -> String {
-        let title = resolved.entry.rules().title.en;
-        let subtitle = subtitle(resolved);
-        let topology = &resolved.topology;
-        let run = vez_draw::Run { title: &title, subtitle: &subtitle, topology, report, events };
-        match self.format {
-            Format::Mermaid => vez_draw::mermaid(&run),
-            Format::Svg => vez_draw::svg(&run),
-            Format::Html => vez_draw::html(&run),
-            Format::Jsonl => vez_draw::jsonl(&run),
-            Format::Shiviz => vez_draw::shiviz(&run),
-            Format::Text | Format::Json => {
-                let story = vez_draw::story(&run);
-                let mut text = String::new();
-                for line in story.iter().take(TOLD_LINES_MAX) {
-                    writeln!(text, "{line}").expect("strings take anything");
-                }
-                if story.len() > TOLD_LINES_MAX {
-                    text.push_str(
-                        "         … and so on; --format html -o run.html shows all of it\n",
-                    );
-                }
-                text.push('\n');
-                text + &summary(resolved, report)
-            }
+impl Format {
+    fn picture(self) -> Option<Picture> {
+        match self {
+            Self::Text | Self::Json => None,
+            Self::Mermaid => Some(Picture::Mermaid),
+            Self::Svg => Some(Picture::Svg),
+            Self::Html => Some(Picture::Html),
+            Self::Jsonl => Some(Picture::Jsonl),
+            Self::Shiviz => Some(Picture::Shiviz),
         }
     }
-}
-
-/// Reads the value of a flag, with that type's own complaint.
-pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
-    flag: &str,
-    text: &str,
-) -> Result<Placed<T>, Fault> {
-    let place = Place::Flag(format!("--{flag} {text}"));
-    match text.parse() {
-        Ok(value) => Ok(Placed::new(value, place)),
-        Err(why) => Err(Fault::new(&place, why.to_string())),
-    }
-}
-
-/// Takes `UID:VALUE` flags in place of what was there.
-fn replace<T: std::str::FromStr>(
-    entries: &mut Vec<Placed<(u64, T)>>,
-    flag: &str,
-    values: &[String],
-) -> Result<(), Fault> {
-    if !values.is_empty() {
-        entries.clear();
-    }
-    for text in values {
-        let place = Place::Flag(format!("--{flag} {text}"));
-        let pair = text
-            .split_once(':')
-            .and_then(|(uid, value)| Some((uid.parse().ok()?, value.parse().ok()?)));
-        let pair = pair.ok_or_else(|| Fault::new(&place, "expected UID:NUMBER"))?;
-        entries.push(Placed::new(pair, place));
-    }
-    Ok(())
-}
-
-/// `KEY=VALUE`, the value as in a file; what is no TOML value is taken as text.
-pub(super) fn parse_setting(setting: &str) -> Result<(String, Placed<toml::Value>), Fault> {
-    let place = Place::Flag(format!("--set {setting}"));
-    let (key, text) =
-        setting.split_once('=').ok_or_else(|| Fault::new(&place, "expected KEY=VALUE"))?;
-    let (key, text) = (key.trim(), text.trim());
-    let value = toml::from_str::<toml::Table>(&format!("value = {text}"));
-    let value =
-        value.ok().filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
-    let value = value.unwrap_or_else(|| toml::Value::String(text.to_owned()));
-    Ok((key.to_owned(), Placed::new(value, place)))
 }

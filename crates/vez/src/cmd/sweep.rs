@@ -7,7 +7,7 @@ use vez_numbers::cost::Order;
 use vez_sim::Delay;
 
 use super::bar::Bar;
-use super::run::{parse_setting, parsed};
+use super::system::{parse_setting, parsed};
 use super::{Outcome, interrupt, output};
 use crate::registry;
 use crate::scenario::{Fault, Place, Wiring, suggestion};

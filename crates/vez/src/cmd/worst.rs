@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use vez_core::{Time, Topology};
 
 use super::bar::Bar;
-use super::run::parsed;
 use super::sweep::{listed, settle, threads, wiring};
+use super::system::parsed;
 use super::{Outcome, interrupt, output};
 use crate::registry;
 use crate::scenario::{Fault, Place};

@@ -43,6 +43,10 @@ pub struct Scenario {
     /// The algorithm's own settings, by name.
     pub config: BTreeMap<String, Placed<toml::Value>>,
     pub events: Vec<Event>,
+    /// What becomes of single messages and timers, and what the run's choices come out as.
+    pub messages: Vec<Placed<Flight>>,
+    pub timers: Vec<Placed<Arming>>,
+    pub choices: Vec<u32>,
     pub expect: Option<Expectation>,
 }
 
@@ -141,6 +145,23 @@ pub struct Link {
     pub delay: Option<Delay>,
     pub loss: Option<f64>,
     pub duplicate: Option<f64>,
+}
+
+/// What becomes of one message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flight {
+    /// Counted from 1 in the order sent.
+    pub number: u64,
+    /// After how long it is heard: never if empty, again for every further time.
+    pub arrives: Vec<Time>,
+}
+
+/// What becomes of one timer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arming {
+    /// Counted from 1 in the order armed.
+    pub number: u64,
+    pub after: Time,
 }
 
 /// Something that happens at a moment.

@@ -7,7 +7,8 @@ use vez_core::Time;
 use super::doc::{Node, Read, Table, parse};
 use super::expect::read_expectation;
 use super::{
-    About, Act, Event, Link, Members, Place, Placed, Scenario, Weather, Whom, Wiring, Words,
+    About, Act, Arming, Event, Flight, Link, Members, Place, Placed, Scenario, Weather, Whom,
+    Wiring, Words,
 };
 
 /// Reads the text of a scenario file. Never panics, whatever the text.
@@ -30,6 +31,9 @@ pub fn read(text: &str) -> Read<Scenario> {
         amnesia: root.get("amnesia").map_or(Ok(false), |node| node.bool())?,
         config: config(&root)?,
         events: each(&root, "at", moment)?.into_iter().flatten().collect(),
+        messages: each(&root, "message", flight)?,
+        timers: each(&root, "timer", arming)?,
+        choices: root.get("choices").map_or_else(|| Ok(Vec::new()), choices)?,
         expect: root.get("expect").map(read_expectation).transpose()?,
     };
     root.done()?;
@@ -152,6 +156,35 @@ fn config(root: &Table<'_>) -> Read<BTreeMap<String, Placed<toml::Value>>> {
         .into_iter()
         .map(|(key, node)| Ok((key.to_owned(), Placed::new(node.plain()?, node.place()))))
         .collect()
+}
+
+fn flight(node: Node<'_>) -> Read<Placed<Flight>> {
+    let table = node.table()?;
+    let number = table.need("number", &node.place())?;
+    let arrives = table.need("arrives", &node.place())?;
+    let arrives = arrives.list().map_err(|_| arrives.wrong("a list of times, [] for lost"))?;
+    let arrives = arrives.iter().map(arrival).collect::<Read<_>>()?;
+    table.done()?;
+    Ok(Placed::new(Flight { number: number.u64()?, arrives }, number.place()))
+}
+
+fn arrival(node: &Node<'_>) -> Read<Time> {
+    match node.time()? {
+        Time::ZERO => Err(node.wrong("at least \"1us\": no message is instant")),
+        time => Ok(time),
+    }
+}
+
+fn arming(node: Node<'_>) -> Read<Placed<Arming>> {
+    let table = node.table()?;
+    let number = table.need("number", &node.place())?;
+    let after = table.need("after", &node.place())?.time()?;
+    table.done()?;
+    Ok(Placed::new(Arming { number: number.u64()?, after }, number.place()))
+}
+
+fn choices(node: Node<'_>) -> Read<Vec<u32>> {
+    node.list()?.iter().map(Node::u32).collect()
 }
 
 const ACTS: [&str; 10] = [

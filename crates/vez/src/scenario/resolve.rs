@@ -31,6 +31,11 @@ pub fn resolve(scenario: &Scenario) -> Checked<Resolved> {
         clocks: clocks(scenario, &book)?,
         drift: share(&scenario.drift, "drift", 0.9)?,
         amnesia: scenario.amnesia,
+        messages: fates(&scenario.messages, "message", |flight| {
+            (flight.number, flight.arrives.clone())
+        })?,
+        timers: fates(&scenario.timers, "timer", |arming| (arming.number, arming.after))?,
+        choices: scenario.choices.clone(),
         until: scenario.until,
         ..Plan::default()
     };
@@ -215,6 +220,25 @@ fn clocks(scenario: &Scenario, book: &Book) -> Checked<BTreeMap<NodeId, f64>> {
         clocks.insert(book.node(uid, &clock.place)?, rate);
     }
     Ok(clocks)
+}
+
+/// What is said of single messages or timers, by their number.
+fn fates<T, U>(
+    told: &[Placed<T>],
+    what: &str,
+    fate: impl Fn(&T) -> (u64, U),
+) -> Checked<BTreeMap<u64, U>> {
+    let mut fates = BTreeMap::new();
+    for item in told {
+        let (number, fate) = fate(&item.value);
+        if number == 0 {
+            return Err(item.fault(format!("{what} 0; expected 1 or more, 1 being the first")));
+        }
+        if fates.insert(number, fate).is_some() {
+            return Err(item.fault(format!("the {what} {number} is told of twice")));
+        }
+    }
+    Ok(fates)
 }
 
 fn inputs(scenario: &Scenario, entry: &Entry, book: &Book) -> Checked<Vec<(Time, Input)>> {

@@ -57,9 +57,14 @@ impl Scenario {
         if let Some(until) = self.until {
             writeln!(out, "until = \"{until}\"")?;
         }
+        if !self.choices.is_empty() {
+            let choices: Vec<u64> = self.choices.iter().map(|&choice| choice.into()).collect();
+            writeln!(out, "choices = {}", list(&choices))?;
+        }
         self.write_network(out)?;
         self.write_config(out)?;
         self.write_events(out)?;
+        self.write_fates(out)?;
         self.write_expectation(out)
     }
 
@@ -116,6 +121,20 @@ impl Scenario {
                 true => writeln!(out, "{word} = [{}]", items.join(", "))?,
                 false => writeln!(out, "{word} = {}", items[0])?,
             }
+        }
+        Ok(())
+    }
+
+    fn write_fates(&self, out: &mut String) -> fmt::Result {
+        for message in &self.messages {
+            let arrives = message.value.arrives.iter().map(|time| format!("\"{time}\""));
+            let arrives = arrives.collect::<Vec<_>>().join(", ");
+            writeln!(out, "\n[[message]]\nnumber = {}", message.value.number)?;
+            writeln!(out, "arrives = [{arrives}]")?;
+        }
+        for timer in &self.timers {
+            let (number, after) = (timer.value.number, timer.value.after);
+            writeln!(out, "\n[[timer]]\nnumber = {number}\nafter = \"{after}\"")?;
         }
         Ok(())
     }
