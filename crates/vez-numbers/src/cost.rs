@@ -225,12 +225,14 @@ impl Cost {
             let (quantity, relation) = (Quantity::Messages, Relation::Exact);
             return vec![Value { quantity, relation, text: "0", when: "alone", value: 0.0 }];
         }
+        let holds = |formula: &Formula| case.faultless && (case.steady || formula.any_schedule);
         let value = |formula: &Formula| {
             let relation = match formula.relation {
-                // What holds for other delays, or without faults, is still a yardstick.
-                _ if !case.faultless => Relation::About,
-                _ if !case.steady && !formula.any_schedule => Relation::About,
-                relation => relation,
+                relation if holds(formula) => relation,
+                // An equality for other delays, or without faults, is still a yardstick; a bound
+                // is none.
+                Relation::AtMost | Relation::AtLeast => return None,
+                Relation::Exact | Relation::Mean | Relation::About => Relation::About,
             };
             let Formula { quantity, text, when, .. } = *formula;
             (formula.value)(case).map(|value| Value { quantity, relation, text, when, value })
@@ -337,7 +339,7 @@ mod tests {
     fn the_bully_costs_what_the_table_says() {
         let order = Order::Ascending;
         let with =
-            |initiators, leader_down| Case { initiators, leader_down, order, ..Case::new(7) };
+            |initiators, leader_down| Case { initiators, order, leader_down, ..Case::new(7) };
         let exact = |case: &Case| {
             let (relation, value) = best("bully", case);
             assert_eq!(relation, Relation::Exact);
@@ -355,6 +357,7 @@ mod tests {
         assert_eq!(best("bully", &case).0, Relation::About);
         let case = Case { faultless: false, ..Case::new(8) };
         assert_eq!(best("ricart-agrawala", &case), (Relation::About, 14.0));
+        assert_eq!(of("maekawa").unwrap().best(&case, Quantity::Messages), None);
     }
 
     #[test]

@@ -89,6 +89,11 @@ mod tests {
 
     use super::{Summary, jain, percentile};
 
+    /// A failure prints its input; no files are kept of it.
+    fn unsaved() -> ProptestConfig {
+        ProptestConfig { failure_persistence: None, ..ProptestConfig::default() }
+    }
+
     #[test]
     fn a_sample_is_summed_up() {
         let summary = Summary::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
@@ -133,7 +138,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(unsaved())]
 
         #[test]
         fn percentiles_are_what_counting_says(

@@ -23,7 +23,7 @@ use crate::sweep::{self, Metric, Prepared, Starters, Study, Subject, axes};
 ///   vez sweep chang-roberts franklin hirschberg-sinclair peterson --nodes 2..64 --plot rings.svg
 ///   vez sweep chang-roberts --nodes 2..32:+2 --order descending
 ///   vez sweep lamport ricart-agrawala maekawa suzuki-kasami --nodes 4..64
-///   vez sweep coordinator token-ring --nodes 16 --load 0.1,0.25,0.5,1 --metric wait --plot wait.svg
+///   vez sweep coordinator token-ring --nodes 16 --load 0.1,0.5,1 --metric wait --plot wait.svg
 ///   vez sweep bully monitored --nodes 5 --crash-rate 0,1,2 --metric changes --until 2s
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]

@@ -1,8 +1,8 @@
 //! Many runs of many systems: what they cost, how long they take, what breaks.
 //!
-//! A [`Study`] says what to vary; [`Prepared::run`] runs every trial of every point on all cores. A trial is
-//! a scenario made from (seed, algorithm, size, trial) alone, so that the result is the same
-//! whatever the number of threads, and any run of it can be looked at with `vez run`.
+//! A [`Study`] says what to vary; [`Prepared::run`] runs every trial of every point on all cores. A
+//! trial is a scenario made from (seed, algorithm, size, trial) alone, so that the result is the
+//! same whatever the number of threads, and any run of it can be looked at with `vez run`.
 
 pub mod axes;
 mod chart;

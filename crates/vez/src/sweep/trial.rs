@@ -115,7 +115,14 @@ pub fn scenario(study: &Study, spot: &Spot, number: u32) -> Scenario {
     let uids = uids(&members);
     let mut events = Vec::new();
     let mut at = |time, act| events.push(Event { at: time, act, place: Place::Whole });
-    if !is_mutex {
+    if is_mutex {
+        for who in who_asks(spot, uids.clone(), &mut draw) {
+            let first = moment(study, &mut draw);
+            for _ in 0..study.requests {
+                at(first, Act::Acquire { who, hold: study.hold });
+            }
+        }
+    } else {
         let leader = winner(study, spot, &uids).filter(|_| study.leader_down);
         if let Some(node) = leader {
             at(Time::ZERO, Act::Crash { node, unsent: false });
@@ -123,13 +130,6 @@ pub fn scenario(study: &Study, spot: &Spot, number: u32) -> Scenario {
         let live: Vec<u64> = uids.iter().copied().filter(|&uid| Some(uid) != leader).collect();
         for whom in starters(study, live, &mut draw) {
             at(moment(study, &mut draw), Act::Start(whom));
-        }
-    } else {
-        for who in who_asks(spot, uids.clone(), &mut draw) {
-            let first = moment(study, &mut draw);
-            for _ in 0..study.requests {
-                at(first, Act::Acquire { who, hold: study.hold });
-            }
         }
     }
     events.extend(crashes(study, spot, &uids, &mut draw));
