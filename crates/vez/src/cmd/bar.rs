@@ -44,7 +44,10 @@ impl Bar {
         let spent = now.duration_since(self.began).as_secs_f64();
         #[expect(clippy::cast_precision_loss, reason = "an estimate")]
         let left = spent * (total - done) as f64 / done as f64;
-        format!(", about {left:.0} s left")
+        match left {
+            left if left < 120.0 => format!(", about {left:.0} s left"),
+            left => format!(", about {:.0} min left", left / 60.0),
+        }
     }
 }
 
