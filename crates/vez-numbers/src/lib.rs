@@ -4,11 +4,13 @@
 //! **Invariant:** numbers in, numbers out. Nothing here runs an algorithm, reads a clock or a
 //! file, or draws.
 
+pub mod cost;
 mod digits;
 mod fraction;
 mod interval;
 mod law;
 pub mod quorum;
+pub mod sample;
 pub mod timeout;
 mod trial;
 

@@ -53,6 +53,8 @@ pub struct Series {
     pub look: Look,
     /// In the order in which a line joins them.
     pub points: Vec<Point>,
+    /// The place of another series whose colour this one has: a formula and what it predicts.
+    pub like: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,7 +111,8 @@ impl Series {
         look: Look,
         points: impl IntoIterator<Item = P>,
     ) -> Self {
-        Self { label: label.into(), look, points: points.into_iter().map(Into::into).collect() }
+        let points = points.into_iter().map(Into::into).collect();
+        Self { label: label.into(), look, points, like: None }
     }
 }
 

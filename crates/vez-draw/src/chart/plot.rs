@@ -170,7 +170,13 @@ impl<'c> Page<'c> {
     }
 
     fn numbered(&self) -> impl Iterator<Item = (&Series, u8)> {
-        self.chart.series.iter().zip((0..=u8::MAX).cycle())
+        let mut fresh = (0..=u8::MAX).cycle();
+        let mut numbers: Vec<u8> = Vec::new();
+        for series in &self.chart.series {
+            let known = series.like.and_then(|other| numbers.get(other).copied());
+            numbers.push(known.or_else(|| fresh.next()).unwrap_or_default());
+        }
+        self.chart.series.iter().zip(numbers)
     }
 
     /// The parts of a series that have a place on both axes: places, and spans of y.

@@ -166,3 +166,26 @@ fn the_same_chart_is_the_same_picture() {
         assert_eq!(chart.svg(), chart.svg(), "{name}");
     }
 }
+
+#[test]
+fn a_series_like_another_has_its_colour_and_takes_none() {
+    let line = |label: &str, y: f64| Series::new(label, Look::Line, [(1.0, y), (2.0, y)]);
+    let formula = Series { like: Some(0), ..line("formula", 2.0) };
+    let chart = Chart {
+        series: vec![line("first", 1.0), formula, line("second", 3.0)],
+        ..Chart::default()
+    };
+    let svg = chart.svg();
+    let document = Document::parse(&svg).unwrap();
+    let lines = of_class(&document, "line");
+    let colour = |node: &Node<'_, '_>| {
+        let class = node.attribute("class").unwrap_or_default();
+        let mut colours = class.split(' ').filter(|one| one.starts_with('s'));
+        colours.next().map(str::to_owned)
+    };
+    let colours: Vec<_> = lines.iter().map(colour).collect();
+    assert_eq!(colours.len(), 3, "{colours:?}");
+    assert_eq!(colours[0], colours[1]);
+    assert_ne!(colours[0], colours[2]);
+    assert_eq!(colours[2].as_deref(), Some("s1"));
+}

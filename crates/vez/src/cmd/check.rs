@@ -7,10 +7,10 @@ use std::time::Duration;
 use vez_check::{Hooks, Options, Reductions, Search};
 use vez_core::{NodeSet, Promise};
 
-use super::progress::{Meter, per_second, stop_on_interrupt};
+use super::progress::{Meter, per_second};
 use super::system::System;
 use super::verdict::verdict;
-use super::{Outcome, output};
+use super::{Outcome, interrupt, output};
 use crate::checking::{Assumption, CheckResult, Exhibit, Question, grouped, size};
 use crate::picture::{Picture, subtitle};
 use crate::scenario::{self, Members, Place, Placed, Resolved, Scenario, alternatives, parse_uid};
@@ -158,10 +158,9 @@ impl Check {
         let resolved = scenario::resolve(&system).map_err(|fault| self.system.located(fault))?;
         let without = self.without(&resolved)?;
         let options = self.options(&resolved, &without)?;
-        let cancel = stop_on_interrupt()?;
         let meter = Meter::new();
         let show = |progress| meter.show(progress);
-        let hooks = Hooks { cancel: Some(&cancel), progress: Some(&show) };
+        let hooks = Hooks { cancel: Some(interrupt::flag()), progress: Some(&show) };
         let Resolved { entry, topology, config, .. } = &resolved;
         let search = |options: &Options| (entry.check)(topology, config, options, &hooks);
         let mut outcome = search(&options);
