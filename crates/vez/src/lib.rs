@@ -5,6 +5,8 @@
 
 pub mod checking;
 pub mod cmd;
+pub mod lab;
+pub mod picture;
 pub mod registry;
 pub mod result;
 pub mod rules;

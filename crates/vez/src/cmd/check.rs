@@ -7,12 +7,12 @@ use std::time::Duration;
 use vez_check::{Hooks, Options, Reductions, Search};
 use vez_core::{NodeSet, Promise};
 
-use super::picture::Picture;
 use super::progress::{Meter, per_second, stop_on_interrupt};
 use super::system::System;
 use super::verdict::verdict;
 use super::{Outcome, output};
 use crate::checking::{Assumption, CheckResult, Exhibit, Question, grouped, size};
+use crate::picture::{Picture, subtitle};
 use crate::scenario::{self, Members, Place, Placed, Resolved, Scenario, alternatives, parse_uid};
 
 /// Explore every run of a small system: prove its promises kept, or show the shortest way to
@@ -185,7 +185,7 @@ impl Check {
                 let result = CheckResult::new(&question, &outcome, exhibit.as_ref(), seconds);
                 Some(serde_json::to_string_pretty(&result)?)
             }
-            _ => self.show(exhibit.as_ref(), found.is_some())?,
+            _ => self.show(exhibit.as_ref(), &without, found.is_some())?,
         };
         if let Some(text) = text {
             output::write(self.output.as_deref(), &text)?;
@@ -331,7 +331,12 @@ impl Check {
         }
     }
 
-    fn show(&self, exhibit: Option<&Exhibit>, is_broken: bool) -> anyhow::Result<Option<String>> {
+    fn show(
+        &self,
+        exhibit: Option<&Exhibit>,
+        without: &[Assumption],
+        is_broken: bool,
+    ) -> anyhow::Result<Option<String>> {
         let Some(exhibit) = exhibit else {
             if is_broken {
                 anyhow::bail!("the simulator does not confirm the trace; --format text shows it");
@@ -350,11 +355,14 @@ impl Check {
             Format::Shiviz => Picture::Shiviz,
         };
         let Exhibit { scenario, resolved, report, trace, .. } = exhibit;
-        picture.admit(&resolved.topology)?;
-        picture.admit_trace(trace)?;
-        Ok(Some(picture.draw(&vez_draw::Run {
+        let mut subtitle = subtitle(resolved);
+        for (place, assumption) in without.iter().enumerate() {
+            let link = if place == 0 { ", without" } else { " and" };
+            write!(subtitle, "{link} {}", assumption.name()).expect("strings take anything");
+        }
+        Ok(Some(picture.paint(&vez_draw::Run {
             title: &scenario.about.title.en,
-            subtitle: &super::summary::subtitle(resolved),
+            subtitle: &subtitle,
             topology: &resolved.topology,
             report,
             events: &trace.events,

@@ -3,8 +3,8 @@
 mod algorithms;
 mod check;
 pub mod explain;
+mod lab;
 mod output;
-mod picture;
 mod progress;
 mod run;
 mod summary;
@@ -26,6 +26,7 @@ pub enum Command {
     Check(Box<check::Check>),
     Algorithms(algorithms::Algorithms),
     Explain(explain::Explain),
+    Lab(lab::Lab),
     /// Print a completion script for a shell.
     ///
     /// Example: vez completions bash > ~/.local/share/bash-completion/completions/vez
@@ -41,6 +42,7 @@ impl Command {
             Self::Check(command) => command.run(),
             Self::Algorithms(command) => command.run(),
             Self::Explain(command) => command.run(),
+            Self::Lab(command) => command.run(),
             Self::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Args::command(), "vez", &mut script);

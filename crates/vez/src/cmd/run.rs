@@ -4,12 +4,12 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use vez_core::Time;
-use vez_sim::{Delay, Report, TraceEvent};
+use vez_sim::{Delay, Report};
 
-use super::picture::Picture;
-use super::summary::{subtitle, summary};
+use super::summary::summary;
 use super::system::{System, parsed, replace};
 use super::{Outcome, output};
+use crate::picture::{self, Picture};
 use crate::registry;
 use crate::result::RunResult;
 use crate::scenario::{
@@ -122,19 +122,6 @@ enum Format {
     Jsonl,
     /// A log with vector clocks for `ShiViz`.
     Shiviz,
-}
-
-impl Format {
-    fn picture(self) -> Option<Picture> {
-        Some(match self {
-            Self::Text | Self::Json => return None,
-            Self::Mermaid => Picture::Mermaid,
-            Self::Svg => Picture::Svg,
-            Self::Html => Picture::Html,
-            Self::Jsonl => Picture::Jsonl,
-            Self::Shiviz => Picture::Shiviz,
-        })
-    }
 }
 
 /// A story longer than this is cut short.
@@ -253,40 +240,33 @@ impl Run {
             };
             return Ok((report, text));
         }
-        let picture = self.format.picture();
-        if let Some(picture) = picture {
-            picture.admit(topology)?;
+        if let Some(picture) = self.format.picture() {
+            return picture::draw(picture, resolved);
         }
-        let events_max = picture.map_or(40 * TOLD_LINES_MAX, Picture::events_max);
-        let (report, trace) = (entry.watch)(topology, config, plan, events_max);
-        if let Some(picture) = picture {
-            picture.admit_trace(&trace)?;
+        let (report, trace) = (entry.watch)(topology, config, plan, 40 * TOLD_LINES_MAX);
+        let story = picture::with_run(resolved, &report, &trace.events, vez_draw::story);
+        let mut text = String::new();
+        for line in story.iter().take(TOLD_LINES_MAX) {
+            writeln!(text, "{line}").expect("strings take anything");
         }
-        let text = self.picture(resolved, &report, &trace.events);
+        if story.len() > TOLD_LINES_MAX {
+            text.push_str("         … and so on; --format html -o run.html shows all of it\n");
+        }
+        text.push('\n');
+        text += &summary(resolved, &report);
         Ok((report, text))
     }
+}
 
-    fn picture(&self, resolved: &Resolved, report: &Report, events: &[TraceEvent]) -> String {
-        let title = resolved.entry.rules().title.en;
-        let subtitle = subtitle(resolved);
-        let topology = &resolved.topology;
-        let run = vez_draw::Run { title: &title, subtitle: &subtitle, topology, report, events };
-        match self.format.picture() {
-            Some(picture) => picture.draw(&run),
-            None => {
-                let story = vez_draw::story(&run);
-                let mut text = String::new();
-                for line in story.iter().take(TOLD_LINES_MAX) {
-                    writeln!(text, "{line}").expect("strings take anything");
-                }
-                if story.len() > TOLD_LINES_MAX {
-                    text.push_str(
-                        "         … and so on; --format html -o run.html shows all of it\n",
-                    );
-                }
-                text.push('\n');
-                text + &summary(resolved, report)
-            }
+impl Format {
+    fn picture(self) -> Option<Picture> {
+        match self {
+            Self::Text | Self::Json => None,
+            Self::Mermaid => Some(Picture::Mermaid),
+            Self::Svg => Some(Picture::Svg),
+            Self::Html => Some(Picture::Html),
+            Self::Jsonl => Some(Picture::Jsonl),
+            Self::Shiviz => Some(Picture::Shiviz),
         }
     }
 }

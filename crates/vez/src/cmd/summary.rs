@@ -3,30 +3,11 @@
 use vez_core::problem::Account;
 use vez_core::problem::election::ElectionTally;
 use vez_core::problem::mutex::MutexTally;
-use vez_core::{Shape, Time, Topology};
+use vez_core::{Time, Topology};
 use vez_sim::{Report, Verdict};
 
+use crate::picture::subtitle;
 use crate::scenario::{Resolved, outcome_word};
-
-/// What ran, in a few words.
-pub(super) fn subtitle(resolved: &Resolved) -> String {
-    let topology = &resolved.topology;
-    let shape = shape(topology);
-    let processes = if topology.n() == 1 { "process" } else { "processes" };
-    format!("{} {processes}, {shape}, seed {}", topology.n(), resolved.plan.seed)
-}
-
-pub(super) fn shape(topology: &Topology) -> &'static str {
-    match topology.shape() {
-        Shape::Complete => "complete",
-        Shape::Ring => "ring",
-        Shape::Star => "star",
-        Shape::Line => "line",
-        Shape::Grid => "grid",
-        Shape::Random(_) => "random graph",
-        Shape::Edges(_) => "graph",
-    }
-}
 
 /// The result, for people.
 pub(super) fn summary(resolved: &Resolved, report: &Report) -> String {

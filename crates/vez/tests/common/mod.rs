@@ -1,0 +1,3 @@
+//! What several tests of the tool need.
+
+pub(crate) mod lab;
