@@ -1,7 +1,7 @@
 //! A run as a picture, or as something pictures are made of.
 
 use vez_core::{Shape, Topology};
-use vez_sim::{Report, TraceEvent};
+use vez_sim::{Report, Trace, TraceEvent};
 
 use crate::scenario::Resolved;
 
@@ -35,8 +35,38 @@ impl Picture {
         }
     }
 
-    /// The picture of a run.
-    pub(crate) fn paint(self, run: &vez_draw::Run<'_>) -> String {
+    fn is_drawn(self) -> bool {
+        matches!(self, Self::Mermaid | Self::Svg | Self::Html)
+    }
+
+    /// How many events of a run to write down.
+    fn events_max(self) -> usize {
+        if self.is_drawn() { EVENTS_MAX } else { usize::MAX }
+    }
+
+    /// Refuses systems that are too large.
+    pub(crate) fn admit(self, topology: &Topology) -> anyhow::Result<()> {
+        let n = topology.n();
+        if self.is_drawn() && PROCESSES_MAX < n {
+            anyhow::bail!(
+                "{n} processes are too many to draw; expected at most {PROCESSES_MAX} (or use --format jsonl)"
+            );
+        }
+        Ok(())
+    }
+
+    /// Refuses runs that are too long.
+    pub(crate) fn admit_trace(self, trace: &Trace) -> anyhow::Result<()> {
+        if self.is_drawn() && trace.dropped > 0 {
+            let events = trace.events.len() as u64 + trace.dropped;
+            anyhow::bail!(
+                "{events} events are too many to draw; expected at most {EVENTS_MAX} (stop earlier with --until, or use --format jsonl)"
+            );
+        }
+        Ok(())
+    }
+
+    pub(crate) fn draw(self, run: &vez_draw::Run<'_>) -> String {
         match self {
             Self::Mermaid => vez_draw::mermaid(run),
             Self::Svg => vez_draw::svg(run),
@@ -44,10 +74,6 @@ impl Picture {
             Self::Jsonl => vez_draw::jsonl(run),
             Self::Shiviz => vez_draw::shiviz(run),
         }
-    }
-
-    fn is_drawn(self) -> bool {
-        matches!(self, Self::Mermaid | Self::Svg | Self::Html)
     }
 
     pub fn content_type(self) -> &'static str {
@@ -63,21 +89,10 @@ impl Picture {
 /// Runs the scenario and draws what happened.
 pub fn draw(picture: Picture, resolved: &Resolved) -> anyhow::Result<(Report, String)> {
     let Resolved { entry, topology, config, plan } = resolved;
-    if picture.is_drawn() && topology.n() > PROCESSES_MAX {
-        let n = topology.n();
-        anyhow::bail!(
-            "{n} processes are too many to draw; expected at most {PROCESSES_MAX} (or use --format jsonl)"
-        );
-    }
-    let events_max = if picture.is_drawn() { EVENTS_MAX } else { usize::MAX };
-    let (report, trace) = (entry.watch)(topology, config, plan, events_max);
-    if trace.dropped > 0 {
-        let events = trace.events.len() as u64 + trace.dropped;
-        anyhow::bail!(
-            "{events} events are too many to draw; expected at most {EVENTS_MAX} (stop earlier with --until, or use --format jsonl)"
-        );
-    }
-    let text = with_run(resolved, &report, &trace.events, |run| picture.paint(run));
+    picture.admit(topology)?;
+    let (report, trace) = (entry.watch)(topology, config, plan, picture.events_max());
+    picture.admit_trace(&trace)?;
+    let text = with_run(resolved, &report, &trace.events, |run| picture.draw(run));
     Ok((report, text))
 }
 
@@ -97,21 +112,19 @@ pub(crate) fn with_run<T>(
 /// What ran, in a few words.
 pub(crate) fn subtitle(resolved: &Resolved) -> String {
     let topology = &resolved.topology;
-    let shape = match shape_word(topology) {
-        "graph" if matches!(topology.shape(), Shape::Random(_)) => "random graph",
-        shape => shape,
-    };
+    let shape = shape(topology);
     let processes = if topology.n() == 1 { "process" } else { "processes" };
     format!("{} {processes}, {shape}, seed {}", topology.n(), resolved.plan.seed)
 }
 
-pub(crate) fn shape_word(topology: &Topology) -> &'static str {
+pub(crate) fn shape(topology: &Topology) -> &'static str {
     match topology.shape() {
         Shape::Complete => "complete",
         Shape::Ring => "ring",
         Shape::Star => "star",
         Shape::Line => "line",
         Shape::Grid => "grid",
-        Shape::Random(_) | Shape::Edges(_) => "graph",
+        Shape::Random(_) => "random graph",
+        Shape::Edges(_) => "graph",
     }
 }

@@ -71,7 +71,7 @@ fn a_bad_scenario_gets_one_line_that_says_what_was_expected() {
     let misspelt = json!({ "algorithm": "bully", "at": [{ "time": "0ms", "strt": [2] }] });
     assert!(refused(misspelt).contains("did you mean `start`?"));
     let crowd = refused(json!({ "algorithm": "bully", "nodes": 501 }));
-    assert_eq!(crowd, "501 processes; the lab shows at most 500");
+    assert_eq!(crowd, "501 processes; expected at most 500");
     assert_eq!(lab.post("/api/run", &json!({})).status, 422);
 }
 
@@ -128,4 +128,73 @@ fn too_large_a_question_is_refused() {
     let answer: Answer =
         lab.ask("POST", "/api/run", &[("Content-Type", "application/json")], &body);
     assert_eq!(answer.status, 413, "{}", answer.body);
+}
+
+/// Asks how far a search is until it is over.
+fn outcome(lab: &Lab, wanted: &Value) -> Value {
+    let begun = lab.post("/api/check", wanted);
+    assert_eq!(begun.status, 202, "{}", begun.body);
+    let path = format!("/api/check/{}", begun.json()["id"]);
+    loop {
+        let standing = lab.get(&path).json();
+        if standing["state"] == "done" {
+            return standing;
+        }
+    }
+}
+
+#[test]
+fn a_search_finds_the_shortest_way_to_break_a_promise_and_the_lab_plays_it() {
+    let lab = Lab::start();
+    let scenario = json!({ "algorithm": "bully", "nodes": 3 });
+    let wanted = json!({ "scenario": scenario, "without": ["synchrony"], "crashes": 0 });
+    let standing = outcome(&lab, &wanted);
+    let broken = &standing["outcome"]["broken"];
+    assert_eq!(
+        (&broken["promise"], broken["steps"].as_array().unwrap().len()),
+        (&json!("uniqueness"), 3)
+    );
+    let run = lab.post("/api/run", &json!({ "scenario": broken["scenario"] })).json();
+    let promises = run["result"]["promises"].as_array().unwrap();
+    let uniqueness = promises.iter().find(|promise| promise["name"] == "uniqueness").unwrap();
+    assert_eq!(uniqueness["kept"], false);
+}
+
+#[test]
+fn a_search_that_breaks_nothing_says_that_everything_is_kept() {
+    let lab = Lab::start();
+    let scenario = json!({ "algorithm": "ricart-agrawala", "nodes": 3 });
+    let standing = outcome(&lab, &json!({ "scenario": scenario }));
+    let outcome = &standing["outcome"];
+    assert_eq!((&outcome["complete"], &outcome["broken"]), (&json!(true), &Value::Null));
+    assert!(outcome["promises"].as_array().unwrap().iter().all(|p| p["judgement"] == "kept"));
+}
+
+#[test]
+fn searches_can_be_cancelled_and_are_few() {
+    let lab = Lab::start();
+    let large = json!({ "scenario": { "algorithm": "ricart-agrawala", "nodes": 6 }, "entries": 3 });
+    let ids: Vec<Value> =
+        (0..2).map(|_| lab.post("/api/check", &large).json()["id"].clone()).collect();
+    let third = lab.post("/api/check", &large);
+    assert_eq!(
+        (third.status, third.error()),
+        (429, "2 searches are under way; cancel one, or wait".to_owned())
+    );
+    for id in &ids {
+        assert_eq!(lab.ask("DELETE", &format!("/api/check/{id}"), &[], "").status, 204);
+    }
+    for id in &ids {
+        let path = format!("/api/check/{id}");
+        let standing = loop {
+            let standing = lab.get(&path).json();
+            if standing["state"] == "done" {
+                break standing;
+            }
+        };
+        assert_eq!(standing["outcome"]["stopped"], "cancelled");
+    }
+    assert_eq!(lab.get("/api/check/99").status, 404);
+    let crowd = json!({ "scenario": { "algorithm": "bully", "nodes": 13 } });
+    assert_eq!(lab.post("/api/check", &crowd).status, 400);
 }

@@ -355,12 +355,14 @@ impl Check {
             Format::Shiviz => Picture::Shiviz,
         };
         let Exhibit { scenario, resolved, report, trace, .. } = exhibit;
+        picture.admit(&resolved.topology)?;
+        picture.admit_trace(trace)?;
         let mut subtitle = subtitle(resolved);
         for (place, assumption) in without.iter().enumerate() {
             let link = if place == 0 { ", without" } else { " and" };
             write!(subtitle, "{link} {}", assumption.name()).expect("strings take anything");
         }
-        Ok(Some(picture.paint(&vez_draw::Run {
+        Ok(Some(picture.draw(&vez_draw::Run {
             title: &scenario.about.title.en,
             subtitle: &subtitle,
             topology: &resolved.topology,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use vez_check::{Counterexample, Judgement, Options, Outcome};
 
 use crate::checking::{Exhibit, Question, grouped, judged, model, searched, stopped};
-use crate::picture::shape_word;
+use crate::picture::shape;
 
 /// One screen: the system, what may happen in it, how much was searched, what was found.
 pub(super) fn verdict(
@@ -32,7 +32,7 @@ pub(super) fn verdict(
         "{} · {} {processes}, {}, {users} {times}\n",
         resolved.entry.meta.name,
         topology.n(),
-        shape_word(topology)
+        shape(topology)
     );
     let mut line = |heading: &str, words: &str| {
         writeln!(out, "  {heading:<9} {words}").expect("strings take anything");

@@ -11,8 +11,9 @@ use serde_json::Value;
 use vez_core::{Channel, Crashes, Layout, Promise, Timing};
 
 use super::{Limits, Shared, runs};
+use crate::checking::Assumption;
 use crate::registry::{self, Entry};
-use crate::rules::{Clause, Rules};
+use crate::rules::{Clause, Language, Rules};
 use crate::scenario::{self, Words};
 
 #[derive(RustEmbed)]
@@ -46,6 +47,15 @@ struct Algorithm {
     channel: Channel,
     timing: Timing,
     crashes: Crashes,
+    /// What of that can be taken away in a search.
+    without: Vec<Removable>,
+}
+
+#[derive(Serialize)]
+struct Removable {
+    name: &'static str,
+    en: &'static str,
+    pt: &'static str,
 }
 
 #[derive(Serialize)]
@@ -110,6 +120,15 @@ fn algorithm(entry: &Entry) -> Algorithm {
         channel: entry.meta.channel,
         timing: entry.meta.timing,
         crashes: entry.meta.crashes,
+        without: Assumption::of(&entry.meta).into_iter().map(removable).collect(),
+    }
+}
+
+fn removable(assumption: Assumption) -> Removable {
+    Removable {
+        name: assumption.name(),
+        en: assumption.meaning(Language::En),
+        pt: assumption.meaning(Language::Pt),
     }
 }
 

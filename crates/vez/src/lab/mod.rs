@@ -10,6 +10,7 @@ mod catalogue;
 mod guard;
 mod pages;
 mod runs;
+mod search;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ impl Default for Limits {
 struct Lab {
     limits: Limits,
     turns: Semaphore,
+    searches: search::Searches,
 }
 
 type Shared = Arc<Lab>;
@@ -58,11 +60,17 @@ pub async fn serve(
 
 /// The page and its questions, to be served alone or beside something else.
 pub fn router(limits: Limits) -> Router {
-    let lab = Arc::new(Lab { limits, turns: Semaphore::new(limits.runs) });
+    let lab = Arc::new(Lab {
+        limits,
+        turns: Semaphore::new(limits.runs),
+        searches: search::Searches::default(),
+    });
     Router::new()
         .route("/api/catalogue", get(catalogue::catalogue))
         .route("/api/run", post(runs::run))
         .route("/api/export", post(runs::export))
+        .route("/api/check", post(search::begin))
+        .route("/api/check/{id}", get(search::standing).delete(search::cancel))
         .fallback(pages::page)
         .layer(DefaultBodyLimit::max(limits.body_bytes))
         .layer(middleware::from_fn(guard::guard))

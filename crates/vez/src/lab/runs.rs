@@ -12,7 +12,7 @@ use vez_core::{NodeId, Shape, Topology};
 use vez_sim::{TraceEvent, What};
 
 use super::{Limits, Refusal, Shared};
-use crate::picture::{self, Picture, shape_word};
+use crate::picture::{self, Picture, shape};
 use crate::result::RunResult;
 use crate::scenario::{self, Members, Resolved, Scenario};
 
@@ -129,11 +129,13 @@ async fn in_turn<T: Send + 'static>(
 }
 
 fn understood(question: Result<Json<Question>, JsonRejection>) -> Result<Scenario, Refusal> {
-    let Json(question) = question.map_err(|why| {
-        let text = why.body_text();
-        Refusal(why.status(), text.split_whitespace().collect::<Vec<_>>().join(" "))
-    })?;
+    let Json(question) = question.map_err(|why| unreadable(&why))?;
     of_json(&question.scenario)
+}
+
+pub(super) fn unreadable(why: &JsonRejection) -> Refusal {
+    let text = why.body_text();
+    Refusal(why.status(), text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// A scenario file in the shape of JSON.
@@ -172,14 +174,14 @@ fn explained(fault: scenario::Fault, text: &str) -> String {
     }
 }
 
-fn resolved(scenario: &Scenario, limits: Limits) -> Result<Resolved, Refusal> {
+pub(super) fn resolved(scenario: &Scenario, limits: Limits) -> Result<Resolved, Refusal> {
     let n = match &scenario.members {
         Members::Count(count) => count.value,
         Members::Ids(ids) => ids.value.len() as u64,
     };
     if u64::from(limits.nodes) < n {
         let most = limits.nodes;
-        return Err(Refusal::bad(format!("{n} processes; the lab shows at most {most}")));
+        return Err(Refusal::bad(format!("{n} processes; expected at most {most}")));
     }
     let text = || scenario.to_string();
     let mut resolved = scenario::resolve(scenario).map_err(|fault| {
@@ -232,7 +234,7 @@ fn wiring(topology: &Topology) -> Wiring {
     let ends = |(a, b): (NodeId, NodeId)| (topology.uid(a), topology.uid(b));
     let named = |node: NodeId| Named { uid: topology.uid(node), name: topology.name(node) };
     Wiring {
-        shape: shape_word(topology),
+        shape: shape(topology).trim_start_matches("random "),
         nodes: topology.ids().map(named).collect(),
         edges: if is_mesh { Vec::new() } else { topology.links().map(ends).collect() },
     }
