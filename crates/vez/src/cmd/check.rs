@@ -375,8 +375,11 @@ impl Check {
 /// What differs from one time to the next, and so is not part of the result.
 fn remark(outcome: &vez_check::Outcome, seconds: f64) {
     let rate = per_second(outcome.states, Duration::from_secs_f64(seconds));
-    let memory = size(outcome.statistics.memory_bytes);
-    eprintln!("{seconds:.2} s, {} states/s, {memory}", grouped(rate));
+    let memory = match outcome.statistics.memory_bytes {
+        0 => String::new(), // Too little to have been measured.
+        bytes => format!(", {}", size(bytes)),
+    };
+    eprintln!("{seconds:.2} s, {} states/s{memory}", grouped(rate));
 }
 
 /// `lamport-without-fifo`, or `coordinator-mutual-exclusion` where nothing was taken away.
