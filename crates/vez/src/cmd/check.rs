@@ -184,7 +184,7 @@ impl Check {
                 let result = CheckResult::new(&question, &outcome, exhibit.as_ref(), seconds);
                 Some(serde_json::to_string_pretty(&result)?)
             }
-            _ => self.show(exhibit.as_ref(), found.is_some())?,
+            _ => self.show(exhibit.as_ref(), &without, found.is_some())?,
         };
         if let Some(text) = text {
             output::write(self.output.as_deref(), &text)?;
@@ -330,7 +330,12 @@ impl Check {
         }
     }
 
-    fn show(&self, exhibit: Option<&Exhibit>, is_broken: bool) -> anyhow::Result<Option<String>> {
+    fn show(
+        &self,
+        exhibit: Option<&Exhibit>,
+        without: &[Assumption],
+        is_broken: bool,
+    ) -> anyhow::Result<Option<String>> {
         let Some(exhibit) = exhibit else {
             if is_broken {
                 anyhow::bail!("the simulator does not confirm the trace; --format text shows it");
@@ -351,9 +356,14 @@ impl Check {
         let Exhibit { scenario, resolved, report, trace, .. } = exhibit;
         picture.admit(&resolved.topology)?;
         picture.admit_trace(trace)?;
+        let mut subtitle = subtitle(resolved);
+        for (place, assumption) in without.iter().enumerate() {
+            let link = if place == 0 { ", without" } else { " and" };
+            write!(subtitle, "{link} {}", assumption.name()).expect("strings take anything");
+        }
         Ok(Some(picture.draw(&vez_draw::Run {
             title: &scenario.about.title.en,
-            subtitle: &subtitle(resolved),
+            subtitle: &subtitle,
             topology: &resolved.topology,
             report,
             events: &trace.events,
@@ -364,8 +374,11 @@ impl Check {
 /// What differs from one time to the next, and so is not part of the result.
 fn remark(outcome: &vez_check::Outcome, seconds: f64) {
     let rate = per_second(outcome.states, Duration::from_secs_f64(seconds));
-    let memory = size(outcome.statistics.memory_bytes);
-    eprintln!("{seconds:.2} s, {} states/s, {memory}", grouped(rate));
+    let memory = match outcome.statistics.memory_bytes {
+        0 => String::new(), // Too little to have been measured.
+        bytes => format!(", {}", size(bytes)),
+    };
+    eprintln!("{seconds:.2} s, {} states/s{memory}", grouped(rate));
 }
 
 /// `lamport-without-fifo`, or `coordinator-mutual-exclusion` where nothing was taken away.
