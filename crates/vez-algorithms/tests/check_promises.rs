@@ -3,7 +3,8 @@
 
 use vez_algorithms::election::{Bully, ChangRoberts};
 use vez_algorithms::mutex::Coordinator;
-use vez_check::{Hooks, Judgement, Options, check};
+use vez_algorithms::{Visitor, visit_all};
+use vez_check::{Hooks, Judgement, Options, Stop, check};
 use vez_core::{Channel, Protocol, Topology};
 
 /// States and transitions, of a complete search that found every promise kept.
@@ -66,4 +67,52 @@ fn bully_keeps_its_promises_with_a_crash_and_a_return() {
         let found = counts::<Bully>(&system::<Bully>(n), &Options::new(&Bully::META));
         assert_eq!(found, (states, transitions), "{n} processes");
     }
+}
+
+/// States, transitions, and whether that is all there is: where something grows for ever, up to a
+/// bound on it.
+const OF_TWO: &[(&str, u64, u64, bool)] = &[
+    ("coordinator", 26, 32, true),
+    ("token-ring", 178, 230, false),
+    ("quorum", 165, 254, true),
+    ("lamport", 78, 101, true),
+    ("ricart-agrawala", 57, 66, true),
+    ("ricart-agrawala-tanenbaum", 1_102, 2_115, false),
+    ("maekawa", 49, 63, true),
+    ("suzuki-kasami", 29, 37, true),
+    ("raymond", 29, 37, true),
+    ("elected-coordinator", 202, 249, false),
+    ("bully", 137, 208, true),
+    ("bully-strict", 345, 628, false),
+    ("anonymous-ring", 27, 34, true),
+    ("itai-rodeh", 143, 240, false),
+    ("list-ring", 36, 56, true),
+    ("chang-roberts", 19, 24, true),
+    ("franklin", 45, 77, true),
+    ("peterson", 32, 49, true),
+    ("hirschberg-sinclair", 296, 828, true),
+    ("yoyo", 20, 28, true),
+    ("wireless", 20, 25, true),
+    ("probabilistic", 43_751, 440_938, false),
+    ("weighted-majority", 7_638, 26_056, false),
+    ("stable", 16_961, 26_609, false),
+    ("monitored", 19_238, 27_783, true),
+];
+
+#[test]
+fn every_algorithm_comes_to_a_verdict() {
+    struct Judge(Vec<(&'static str, u64, u64, bool)>);
+    impl Visitor for Judge {
+        fn visit<P: Protocol>(&mut self) {
+            let (config, options) = (P::Config::default(), Options::new(&P::META));
+            let outcome =
+                check::<P>(&system::<P>(2), &config, &options, &Hooks::default()).unwrap();
+            assert_eq!((outcome.counterexample, outcome.unexpected), (None, 0));
+            assert!(outcome.complete || outcome.stopped == Some(Stop::Epoch));
+            self.0.push((P::META.name, outcome.states, outcome.transitions, outcome.complete));
+        }
+    }
+    let mut judge = Judge(Vec::new());
+    visit_all(&mut judge);
+    assert_eq!(judge.0, OF_TWO);
 }

@@ -210,12 +210,13 @@ impl<P: Protocol> Knowledge for Lore<'_, P> {
         let is_ready = |span: crate::model::Span| span.earliest == Time::ZERO;
         let ready = local.armed.iter().filter(|&&(_, span)| is_ready(span));
         let moments = local.armed.iter().flat_map(|(_, span)| [span.earliest, span.latest]);
-        let epoch = local.process().map_or(0, P::epoch);
+        let topology = self.model.setting.topology;
+        let age = local.process().map_or(0, |process| process.age(topology));
         Portrait {
             is_up: local.process().is_some(),
             wishes: 0 < local.wishes_left,
             suspicions: 0 < local.suspicions_left,
-            is_over: self.model.setting.options.epoch_max < epoch,
+            is_over: self.model.setting.options.epoch_max < age,
             timers: ready.map(|&(timer, _)| self.timers.id((local.node, timer))).collect(),
             must_fire: local.armed.iter().any(|(_, span)| span.latest == Time::ZERO),
             next_moment: moments.filter(|&moment| Time::ZERO < moment).min(),

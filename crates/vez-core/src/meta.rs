@@ -98,6 +98,9 @@ impl Promise {
         &[Self::MutualExclusion, Self::NoDeadlock, Self::NoStarvation];
     pub const FENCED_MUTEX: &'static [Self] =
         &[Self::MutualExclusion, Self::NoDeadlock, Self::NoStarvation, Self::Fencing];
+    /// With a bound on how often others enter before one who waits.
+    pub const BOUNDED_MUTEX: &'static [Self] =
+        &[Self::MutualExclusion, Self::NoDeadlock, Self::NoStarvation, Self::BoundedWait];
     /// What every election promises, and what a stable one does.
     pub const ELECTION: &'static [Self] =
         &[Self::Termination, Self::Uniqueness, Self::Agreement, Self::Validity];

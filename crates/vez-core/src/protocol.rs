@@ -58,6 +58,13 @@ pub trait Protocol: Clone + Debug + Eq + Hash + Serialize + Send + 'static {
         0
     }
 
+    /// What the model checker bounds, where that is not the epoch alone: rounds by any other count
+    /// that grows without end.
+    fn age(&self, topology: &Topology) -> u64 {
+        let _ = topology;
+        self.epoch()
+    }
+
     /// Refuses settings that make no sense, alone or for this system: one sentence that says what
     /// was expected.
     fn validate(config: &Self::Config, topology: &Topology) -> Result<(), String> {

@@ -4,6 +4,7 @@
 //! one by name, reads a clock or a file; what a picture says happened is in the trace.
 
 mod changes;
+pub mod chart;
 mod html;
 mod jsonl;
 mod mermaid;

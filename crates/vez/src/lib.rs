@@ -11,3 +11,5 @@ pub mod registry;
 pub mod result;
 pub mod rules;
 pub mod scenario;
+pub mod sweep;
+pub mod worst;

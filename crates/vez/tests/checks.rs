@@ -21,16 +21,11 @@ type Flags = (&'static str, &'static str, &'static str, &'static [(&'static str,
 
 const CASES: &[Flags] = &[
     ("coordinator", "--nodes 3 --entries 2", "--nodes 3", &[]),
-    ("token-ring", "--nodes 3 --max-states 100k", "--nodes 3 --max-states 100k", &[]),
+    ("token-ring", "--nodes 3 --epochs 4", "--nodes 3", &[]),
     ("quorum", "--nodes 3", "--nodes 3 --askers 1,2", &[]),
     ("lamport", "--nodes 3", "--nodes 3 --askers 1,2", &[]),
     ("ricart-agrawala", "--nodes 3", "--nodes 3 --askers 1,2", &[]),
-    (
-        "ricart-agrawala-tanenbaum",
-        "--nodes 3 --max-states 100k",
-        "--nodes 2 --max-states 100k",
-        &[],
-    ),
+    ("ricart-agrawala-tanenbaum", "--nodes 2 --epochs 4", "--nodes 2", &[]),
     ("maekawa", "--nodes 4", "--nodes 3", &[("fifo", "--nodes 4")]),
     ("suzuki-kasami", "--nodes 3 --entries 2", "--nodes 3", &[]),
     ("raymond", "--nodes 4", "--nodes 3", &[]),

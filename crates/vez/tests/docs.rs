@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use vez::cmd::explain::markdown;
 use vez::registry::{self, Entry};
@@ -66,8 +67,34 @@ fn pages() -> BTreeMap<String, String> {
             pages.insert(format!("{folder}/{}.md", entry.meta.name), page);
         }
     }
+    for (name, words) in CHARTS {
+        pages.insert(format!("pictures/{name}.svg"), chart(name, words));
+    }
     pages.insert("README.md".to_owned(), index());
     pages
+}
+
+/// Charts of the pages on `vez sweep`, and the calls that draw them.
+const CHARTS: [(&str, &str); 2] = [
+    ("sweep-rings", "chang-roberts franklin hirschberg-sinclair peterson --nodes 2..64"),
+    (
+        "sweep-wait",
+        "coordinator token-ring ricart-agrawala maekawa --nodes 16 --load 0,0.125,0.25,0.5,0.75,1 \
+         --metric wait --requests 4 --within 20ms",
+    ),
+];
+
+fn chart(name: &str, words: &str) -> String {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.svg"));
+    let output = Command::new(env!("CARGO_BIN_EXE_vez"))
+        .arg("sweep")
+        .args(words.split_whitespace())
+        .arg("--plot")
+        .arg(&file)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    fs::read_to_string(file).unwrap()
 }
 
 fn stories() -> Vec<(String, Scenario)> {
@@ -127,6 +154,9 @@ fn index() -> String {
          - [The lab](lab.md) ([em português](pt/lab.md))\n\
          - [Checking every run](check.md)\n\
          - [What the checker says of every algorithm](checks.md)\n\
+         - [How safe a quorum is](quorum.md)\n- [How long to wait](timeout.md)\n\
+         - [What algorithms cost: `vez sweep`](sweep.md)\n\
+         - [The worst case: `vez worst`](worst.md)\n\
          - [How fast the simulator is](benchmarks.md)\n\n\
          The pages below are made by the tool: `vez explain NAME --format markdown`, with its \
          stories.\n",

@@ -1,5 +1,6 @@
 //! The scenario reader: whatever it is given, it answers with a scenario or one line.
 
+use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use vez::scenario::{Arming, Flight, Place, Placed, Scenario, read, resolve};
 use vez_core::Time;
@@ -202,9 +203,9 @@ proptest! {
 
     #[test]
     fn whatever_is_said_of_messages_timers_and_choices_reads_back(
-        messages in prop::collection::btree_map(1..99_u64, prop::collection::vec(spans(), 0..4), 0..6),
-        timers in prop::collection::btree_map(1..99_u64, spans(), 0..6),
-        choices in prop::collection::vec(any::<u32>(), 0..9),
+        messages in btree_map(1..99_u64, vec(spans(), 0..4), 0..6),
+        timers in btree_map(1..99_u64, spans(), 0..6),
+        choices in vec(any::<u32>(), 0..9),
     ) {
         let messages = messages.into_iter().map(|(number, arrives)| Flight { number, arrives });
         let timers = timers.into_iter().map(|(number, after)| Arming { number, after });

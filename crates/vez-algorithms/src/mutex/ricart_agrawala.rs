@@ -75,12 +75,7 @@ impl Protocol for RicartAgrawala {
         timing: Timing::Asynchronous,
         crashes: Crashes::None,
         restless: None,
-        promises: &[
-            Promise::MutualExclusion,
-            Promise::NoDeadlock,
-            Promise::NoStarvation,
-            Promise::BoundedWait,
-        ],
+        promises: Promise::BOUNDED_MUTEX,
         rules: include_str!("ricart_agrawala.toml"),
     };
 

@@ -5,8 +5,7 @@
 //! not answer in time has crashed, and is asked no more; who denied and then falls silent is asked
 //! again. From 2(n − 1) to 3(n − 1) messages an entry, and 2 for each question asked again.
 //!
-//! Why it is safe: as Ricart–Agrawala; and one who is gone is not inside. A slow process taken for
-//! dead is: then two can be inside.
+//! Why it is safe: as Ricart–Agrawala; but a slow process that is taken for dead may be inside.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -18,23 +17,26 @@ use vez_core::{
     Timing, Topology,
 };
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 pub struct RicartAgrawalaTanenbaum {
     state: State,
     clock: u64,
-    /// Whose grant we still need, and who of them has not even answered.
+    /// Whose grant we still need, who of them has not even answered, and how often we asked.
     needed: NodeSet,
     silent: NodeSet,
-    /// The requests to grant on leaving.
+    asked: u64,
+    /// The requests to grant on leaving, and who is presumed crashed.
     deferred: BTreeSet<Stamp>,
-    /// Presumed crashed.
     gone: NodeSet,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 enum State {
+    #[default]
     Idle,
-    Waiting { request: Stamp },
+    Waiting {
+        request: Stamp,
+    },
     Inside,
 }
 
@@ -82,18 +84,12 @@ impl Protocol for RicartAgrawalaTanenbaum {
         timing: Timing::Synchronous,
         crashes: Crashes::Stop,
         restless: None,
-        promises: &[
-            Promise::MutualExclusion,
-            Promise::NoDeadlock,
-            Promise::NoStarvation,
-            Promise::BoundedWait,
-        ],
+        promises: Promise::BOUNDED_MUTEX,
         rules: include_str!("ricart_agrawala_tanenbaum.toml"),
     };
 
     fn start(_saved: Option<()>, _ctx: &mut Ctx<'_, Self>) -> Self {
-        let (needed, silent, gone) = (NodeSet::new(), NodeSet::new(), NodeSet::new());
-        Self { state: State::Idle, clock: 0, needed, silent, deferred: BTreeSet::new(), gone }
+        Self::default()
     }
 
     fn on_request(&mut self, request: MutexRequest, ctx: &mut Ctx<'_, Self>) {
@@ -101,7 +97,7 @@ impl Protocol for RicartAgrawalaTanenbaum {
             (MutexRequest::Acquire, State::Idle) => {
                 self.clock += 1;
                 let request = Stamp { time: self.clock, node: ctx.me() };
-                self.state = State::Waiting { request };
+                (self.state, self.asked) = (State::Waiting { request }, 0);
                 self.needed = ctx.peers().filter(|peer| !self.gone.contains(peer)).collect();
                 self.ask(request, ctx);
                 self.enter_if_granted(ctx);
@@ -150,6 +146,10 @@ impl Protocol for RicartAgrawalaTanenbaum {
         }
     }
 
+    fn age(&self, _topology: &Topology) -> u64 {
+        self.asked // Who is denied may ask for ever, and every answer moves the clock.
+    }
+
     fn validate(config: &Config, _topology: &Topology) -> Result<(), String> {
         match (config.answer_within, config.ask_again_after) {
             (Time::ZERO, _) => Err("answer_within: expected more than 0".to_owned()),
@@ -158,7 +158,6 @@ impl Protocol for RicartAgrawalaTanenbaum {
         }
     }
 
-    /// As in Ricart–Agrawala.
     fn wait_bound(_config: &Config, topology: &Topology) -> Option<u64> {
         Some(2 * (u64::from(topology.n()) - 1))
     }
@@ -166,6 +165,7 @@ impl Protocol for RicartAgrawalaTanenbaum {
 
 impl RicartAgrawalaTanenbaum {
     fn ask(&mut self, request: Stamp, ctx: &mut Ctx<'_, Self>) {
+        self.asked += 1;
         self.silent.clone_from(&self.needed);
         for &peer in &self.needed {
             ctx.send(peer, Message::Request { time: request.time });

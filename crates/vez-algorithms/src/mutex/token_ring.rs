@@ -12,8 +12,7 @@ mod repair;
 use serde::{Deserialize, Serialize};
 use vez_core::problem::{MutexNotice, MutexRequest};
 use vez_core::{
-    Channel, Crashes, Ctx, Fence, Layout, Meta, Mutex, NodeId, Promise, Protocol, Time, Timing,
-    Topology,
+    Channel, Crashes, Ctx, Layout, Meta, Mutex, NodeId, Promise, Protocol, Time, Timing, Topology,
 };
 
 pub use repair::{Ballot, Parcel};
@@ -53,13 +52,11 @@ pub enum Message {
     Ack { of: Parcel },
 }
 
+/// Nobody here wanted the token; this was not acknowledged; no token came for a long time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Timer {
-    /// Nobody here wanted the token.
     Hold,
-    /// This was not acknowledged.
     Hop { to: NodeId, parcel: Parcel },
-    /// No token came for a long time.
     Lap,
 }
 
@@ -76,8 +73,7 @@ impl Protocol for TokenRing {
     type Problem = Mutex;
     type Message = Message;
     type Timer = Timer;
-    /// The newest token seen: who comes back must still know an old one.
-    type Durable = Token;
+    type Durable = Token; // Who comes back must still know an old one.
     type Config = Config;
 
     const META: Meta = Meta {
@@ -159,6 +155,10 @@ impl Protocol for TokenRing {
         self.newest.epoch
     }
 
+    fn age(&self, topology: &Topology) -> u64 {
+        self.newest.epoch.max(self.newest.hop / u64::from(topology.n())) // Or laps.
+    }
+
     fn validate(config: &Config, _topology: &Topology) -> Result<(), String> {
         repair::validate(config)
     }
@@ -183,8 +183,7 @@ impl TokenRing {
         if self.holds && self.state == State::Waiting {
             self.state = State::Inside;
             ctx.disarm(Timer::Hold);
-            let Token { epoch, hop } = self.newest;
-            ctx.notify(MutexNotice::Entered { fence: Some(Fence { term: epoch, count: hop }) });
+            ctx.notify(MutexNotice::Entered { fence: Some(self.newest.fence()) });
         }
     }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use vez_check::{Hooks, Options, Reductions, Search};
 use vez_core::{NodeSet, Promise};
 
-use super::progress::{Meter, per_second, stop_on_interrupt};
+use super::progress::{Meter, per_second};
 use super::system::System;
 use super::verdict::verdict;
-use super::{Outcome, output};
+use super::{Outcome, interrupt, output};
 use crate::checking::{Assumption, CheckResult, Exhibit, Question, grouped, size};
 use crate::picture::{Picture, subtitle};
 use crate::scenario::{self, Members, Place, Placed, Resolved, Scenario, alternatives, parse_uid};
@@ -158,10 +158,9 @@ impl Check {
         let resolved = scenario::resolve(&system).map_err(|fault| self.system.located(fault))?;
         let without = self.without(&resolved)?;
         let options = self.options(&resolved, &without)?;
-        let cancel = stop_on_interrupt()?;
         let meter = Meter::new();
         let show = |progress| meter.show(progress);
-        let hooks = Hooks { cancel: Some(&cancel), progress: Some(&show) };
+        let hooks = Hooks { cancel: Some(interrupt::flag()), progress: Some(&show) };
         let Resolved { entry, topology, config, .. } = &resolved;
         let search = |options: &Options| (entry.check)(topology, config, options, &hooks);
         let mut outcome = search(&options);
@@ -185,7 +184,7 @@ impl Check {
                 let result = CheckResult::new(&question, &outcome, exhibit.as_ref(), seconds);
                 Some(serde_json::to_string_pretty(&result)?)
             }
-            _ => self.show(exhibit.as_ref(), found.is_some())?,
+            _ => self.show(exhibit.as_ref(), &without, found.is_some())?,
         };
         if let Some(text) = text {
             output::write(self.output.as_deref(), &text)?;
@@ -331,7 +330,12 @@ impl Check {
         }
     }
 
-    fn show(&self, exhibit: Option<&Exhibit>, is_broken: bool) -> anyhow::Result<Option<String>> {
+    fn show(
+        &self,
+        exhibit: Option<&Exhibit>,
+        without: &[Assumption],
+        is_broken: bool,
+    ) -> anyhow::Result<Option<String>> {
         let Some(exhibit) = exhibit else {
             if is_broken {
                 anyhow::bail!("the simulator does not confirm the trace; --format text shows it");
@@ -352,9 +356,14 @@ impl Check {
         let Exhibit { scenario, resolved, report, trace, .. } = exhibit;
         picture.admit(&resolved.topology)?;
         picture.admit_trace(trace)?;
+        let mut subtitle = subtitle(resolved);
+        for (place, assumption) in without.iter().enumerate() {
+            let link = if place == 0 { ", without" } else { " and" };
+            write!(subtitle, "{link} {}", assumption.name()).expect("strings take anything");
+        }
         Ok(Some(picture.draw(&vez_draw::Run {
             title: &scenario.about.title.en,
-            subtitle: &subtitle(resolved),
+            subtitle: &subtitle,
             topology: &resolved.topology,
             report,
             events: &trace.events,
@@ -365,8 +374,11 @@ impl Check {
 /// What differs from one time to the next, and so is not part of the result.
 fn remark(outcome: &vez_check::Outcome, seconds: f64) {
     let rate = per_second(outcome.states, Duration::from_secs_f64(seconds));
-    let memory = size(outcome.statistics.memory_bytes);
-    eprintln!("{seconds:.2} s, {} states/s, {memory}", grouped(rate));
+    let memory = match outcome.statistics.memory_bytes {
+        0 => String::new(), // Too little to have been measured.
+        bytes => format!(", {}", size(bytes)),
+    };
+    eprintln!("{seconds:.2} s, {} states/s{memory}", grouped(rate));
 }
 
 /// `lamport-without-fifo`, or `coordinator-mutual-exclusion` where nothing was taken away.

@@ -1,15 +1,22 @@
 //! The commands, one file each.
 
 mod algorithms;
+pub(crate) mod bar;
 mod check;
 pub mod explain;
+mod figures;
+pub mod interrupt;
 mod lab;
 mod output;
 mod progress;
+mod quorum;
 mod run;
 mod summary;
+mod sweep;
 mod system;
+mod timeout;
 mod verdict;
+mod worst;
 
 use std::io::Write as _;
 
@@ -26,7 +33,11 @@ pub enum Command {
     Check(Box<check::Check>),
     Algorithms(algorithms::Algorithms),
     Explain(explain::Explain),
+    Sweep(Box<sweep::Sweep>),
+    Worst(worst::Worst),
     Lab(lab::Lab),
+    Quorum(quorum::Quorum),
+    Timeout(timeout::Timeout),
     /// Print a completion script for a shell.
     ///
     /// Example: vez completions bash > ~/.local/share/bash-completion/completions/vez
@@ -42,7 +53,11 @@ impl Command {
             Self::Check(command) => command.run(),
             Self::Algorithms(command) => command.run(),
             Self::Explain(command) => command.run(),
+            Self::Sweep(command) => command.run(),
+            Self::Worst(command) => command.run(),
             Self::Lab(command) => command.run(),
+            Self::Quorum(command) => command.run(),
+            Self::Timeout(command) => command.run(),
             Self::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Args::command(), "vez", &mut script);

@@ -1,25 +1,13 @@
-//! A search under way: a line on the terminal that keeps up with it, and Ctrl-C.
+//! A search under way: a line on the terminal that keeps up with it.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
-use signal_hook::consts::SIGINT;
 use vez_check::Progress;
 
 use crate::checking::{grouped, size};
-
-/// The first Ctrl-C asks the search to end with what it has; the second ends the program.
-pub(super) fn stop_on_interrupt() -> anyhow::Result<Arc<AtomicBool>> {
-    let asked = Arc::new(AtomicBool::new(false));
-    // The order matters: the second signal finds the flag that the first has set.
-    signal_hook::flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&asked))
-        .and_then(|_| signal_hook::flag::register(SIGINT, Arc::clone(&asked)))
-        .context("cannot listen for Ctrl-C")?;
-    Ok(asked)
-}
 
 /// The line, and since when it has been there.
 pub(super) struct Meter {

@@ -135,7 +135,7 @@ pub(super) fn replace<T: std::str::FromStr>(
 }
 
 /// `KEY=VALUE`, the value as in a file; what is no TOML value is taken as text.
-fn parse_setting(setting: &str) -> Result<(String, Placed<toml::Value>), Fault> {
+pub(super) fn parse_setting(setting: &str) -> Result<(String, Placed<toml::Value>), Fault> {
     let place = Place::Flag(format!("--set {setting}"));
     let (key, text) =
         setting.split_once('=').ok_or_else(|| Fault::new(&place, "expected KEY=VALUE"))?;

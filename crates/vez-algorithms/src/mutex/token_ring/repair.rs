@@ -7,7 +7,7 @@
 //! epoch, goes no further than the first process that has seen the newer.
 
 use serde::{Deserialize, Serialize};
-use vez_core::{Ctx, NodeId, Time};
+use vez_core::{Ctx, Fence, NodeId, Time};
 
 use super::{Config, Message, Timer, Token, TokenRing};
 
@@ -127,6 +127,12 @@ pub(super) fn acknowledge(from: NodeId, parcel: Parcel, ctx: &mut Ctx<'_, TokenR
 pub(super) fn arm_lap(ctx: &mut Ctx<'_, TokenRing>) {
     if let Some(within) = ctx.config().lap_within {
         ctx.arm(Timer::Lap, within);
+    }
+}
+
+impl Token {
+    pub(super) fn fence(self) -> Fence {
+        Fence { term: self.epoch, count: self.hop }
     }
 }
 

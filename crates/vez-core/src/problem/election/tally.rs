@@ -10,6 +10,8 @@ pub struct ElectionTally {
     pub declarations: Vec<Declaration>,
     /// What each process believes, by address.
     pub views: Vec<View>,
+    /// When one of them last changed its belief.
+    pub changed: Option<Time>,
     /// Crashes, in order.
     pub failures: Vec<Failure>,
     /// How often a detector suspected a process, and how often that process was up.
@@ -63,7 +65,7 @@ impl Tally<Election> for ElectionTally {
         match *notice {
             ElectionNotice::Leader { id, term } => {
                 self.end_reign(at, node);
-                self.views[node.index()] = View::Follows(id);
+                self.believe(at, node, View::Follows(id));
                 if id == node {
                     self.declarations.push(Declaration { node, at, term, until: None });
                     let open = |failure: &&mut Failure| failure.led && failure.replaced.is_none();
@@ -72,7 +74,7 @@ impl Tally<Election> for ElectionTally {
             }
             ElectionNotice::NoLeader { .. } => {
                 self.end_reign(at, node);
-                self.views[node.index()] = View::Unknown;
+                self.believe(at, node, View::Unknown);
             }
             ElectionNotice::Suspects { id } => self.on_suspicion(at, id),
             ElectionNotice::Trusts { .. } => (),
@@ -96,6 +98,12 @@ impl ElectionTally {
         let mut live = self.views.iter().filter(|&&view| view != View::Down);
         let View::Follows(leader) = *live.next()? else { return None };
         live.all(|&view| view == View::Follows(leader)).then_some(leader)
+    }
+
+    fn believe(&mut self, at: Time, node: NodeId, view: View) {
+        if std::mem::replace(&mut self.views[node.index()], view) != view {
+            self.changed = Some(at);
+        }
     }
 
     /// Whether there was one to end.
@@ -140,6 +148,20 @@ mod tests {
         assert_eq!(of(&[follows(1), follows(2)]), None);
         assert_eq!(of(&[follows(1), View::Unknown]), None);
         assert_eq!(of(&[View::Down, View::Down]), None);
+    }
+
+    #[test]
+    fn the_last_to_change_its_belief_sets_the_time() {
+        let mut tally = ElectionTally::new(&Topology::of(Layout::Complete, 2).unwrap());
+        assert_eq!(tally.changed, None);
+        let leads = ElectionNotice::Leader { id: NodeId(1), term: 0 };
+        let ms = Time::from_millis;
+        for (at, node, expected) in [(1, 1, 1), (3, 0, 3), (5, 0, 3)] {
+            tally.on_notice(ms(at), NodeId(node), &leads);
+            assert_eq!(tally.changed, Some(ms(expected)));
+        }
+        tally.on_notice(ms(7), NodeId(0), &ElectionNotice::NoLeader { term: 0 });
+        assert_eq!(tally.changed, Some(ms(7)));
     }
 
     #[test]
