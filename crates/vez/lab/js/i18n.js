@@ -58,7 +58,11 @@ const formats = new Map();
 export function number(value, digits = 3) {
   const key = code + digits;
   let format = formats.get(key);
-  if (!format) formats.set(key, (format = new Intl.NumberFormat(code === "pt" ? "pt-BR" : "en", { maximumFractionDigits: digits })));
+  if (!format)
+    formats.set(
+      key,
+      (format = new Intl.NumberFormat(code === "pt" ? "pt-BR" : "en", { maximumFractionDigits: digits })),
+    );
   return format.format(value);
 }
 
@@ -78,6 +82,6 @@ export function span(ms) {
 export function millis(text) {
   const match = /^\s*([\d.]+)\s*(us|µs|ms|s|m)?\s*$/.exec(text ?? "");
   if (!match) return 0;
-  const unit = { us: 0.001, "µs": 0.001, ms: 1, s: 1000, m: 60_000 }[match[2] ?? "ms"] ?? 1;
+  const unit = { us: 0.001, µs: 0.001, ms: 1, s: 1000, m: 60_000 }[match[2] ?? "ms"] ?? 1;
   return Number(match[1]) * unit;
 }

@@ -86,7 +86,8 @@ function makeStages() {
   lab.on("sides", () => {
     stages = lab.sides.map((side) => stages.find((stage) => stage.side === side) ?? new Stage(lab, side));
     const host = byId("stages");
-    if (host.children.length !== stages.length || stages.some((stage, i) => host.children[i] !== stage.root)) fill(host, ...stages.map((stage) => stage.root));
+    if (host.children.length !== stages.length || stages.some((stage, i) => host.children[i] !== stage.root))
+      fill(host, ...stages.map((stage) => stage.root));
     host.classList.toggle("two", stages.length > 1);
   });
   lab.on(["run", "sides", "language", "busy", "theme"], () => stages.forEach((stage) => stage.update()));
@@ -113,7 +114,8 @@ function makeBar() {
     element.append(icon(/** @type {import("./icons.js").Icon} */ (element.dataset.icon)));
   }
   const words = () => {
-    for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-say]"))) setText(element, lookUp(element.dataset.say));
+    for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-say]")))
+      setText(element, lookUp(element.dataset.say));
     for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-label]"))) {
       element.setAttribute("aria-label", lookUp(element.dataset.label));
       if (element instanceof HTMLButtonElement) element.title = lookUp(element.dataset.label);

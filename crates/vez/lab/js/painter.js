@@ -55,7 +55,12 @@ export class Painter {
     this.crowded = false;
   }
 
-  /** @param {number} width @param {number} height @param {number} n @param {boolean} isGraph where processes stand anywhere */
+  /**
+   * @param {number} width
+   * @param {number} height
+   * @param {number} n
+   * @param {boolean} isGraph where processes stand anywhere
+   */
   resize(width, height, n, isGraph) {
     const ratio = Math.min(2, devicePixelRatio || 1);
     this.width = width;
@@ -89,7 +94,9 @@ export class Painter {
     ctx.drawImage(this.backdrop, 0, 0);
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.#suspicions(scene);
-    if (this.cards) for (let i = 0; i < scene.timeline.n; i++) this.#card(scene, i, scene.timeline.processes.condition(i, scene.position));
+    if (this.cards)
+      for (let i = 0; i < scene.timeline.n; i++)
+        this.#card(scene, i, scene.timeline.processes.condition(i, scene.position));
     this.#messages(scene);
     this.#processes(scene);
     this.#overlay(scene);
@@ -97,7 +104,13 @@ export class Painter {
 
   /** The links, drawn once until they change. @param {Scene} scene */
   #backdrop(scene) {
-    const key = [this.width, this.height, document.documentElement.dataset.theme, JSON.stringify(scene.wires.groups), scene.wires.any ? scene.position : ""].join();
+    const key = [
+      this.width,
+      this.height,
+      document.documentElement.dataset.theme,
+      JSON.stringify(scene.wires.groups),
+      scene.wires.any ? scene.position : "",
+    ].join();
     if (key === this.backdropKey && this.backdropTopology === scene.placement) return;
     this.backdropKey = key;
     this.backdropTopology = scene.placement;
@@ -202,7 +215,10 @@ export class Painter {
       for (const message of flying) {
         if (kind[message] !== k || scene.overlay.dragged?.message === message) continue;
         const { x, y } = messageAt(scene, message);
-        const lostAtOnce = fate[message] === LOST && departs[message] <= ends[message] && arrives[message] - sent[message] <= timeline.messages.delay / 2;
+        const lostAtOnce =
+          fate[message] === LOST &&
+          departs[message] <= ends[message] &&
+          arrives[message] - sent[message] <= timeline.messages.delay / 2;
         ctx.globalAlpha = lostAtOnce ? 1 - progress(timeline, message, scene.time) : 1;
         if (pills) this.#pill(x, y, timeline.kinds[k], k);
         else ctx.fillRect(x - size / 2, y - size / 2, size, size);
@@ -253,11 +269,15 @@ export class Painter {
     }
     ctx.beginPath();
     ctx.arc(x, y, radius, 0, 2 * Math.PI);
-    const [fillColour, line] = !now.up ? [palette.sunk, palette.down]
-      : now.user === "inside" ? [palette["inside-soft"], palette.inside]
-      : leads ? [palette["leader-soft"], palette.leader]
-      : now.user === "waiting" ? [palette["waiting-soft"], palette.waiting]
-      : [palette.card, palette["strong-line"]];
+    const [fillColour, line] = !now.up
+      ? [palette.sunk, palette.down]
+      : now.user === "inside"
+        ? [palette["inside-soft"], palette.inside]
+        : leads
+          ? [palette["leader-soft"], palette.leader]
+          : now.user === "waiting"
+            ? [palette["waiting-soft"], palette.waiting]
+            : [palette.card, palette["strong-line"]];
     ctx.fillStyle = fillColour;
     ctx.fill();
     ctx.strokeStyle = line;
@@ -313,20 +333,35 @@ export class Painter {
     ctx.fill();
   }
 
-  /** What it is and knows, written on the side where there is room. @param {Scene} scene @param {number} i @param {import("./processes.js").Condition} now */
+  /**
+   * What it is and knows, written on the side where there is room.
+   * @param {Scene} scene
+   * @param {number} i
+   * @param {import("./processes.js").Condition} now
+   */
   #card(scene, i, now) {
     const { ctx } = this;
     const palette = colours();
     const { timeline, points, radius, placement } = scene;
     const few = timeline.n <= 6 && this.height > 380;
-    const lines = cardLines(scene, i, now, this.crowded ? 1 : few ? 4 : timeline.n <= 8 ? 3 : 2, this.width < 560 ? 0 : 1);
+    const lines = cardLines(
+      scene,
+      i,
+      now,
+      this.crowded ? 1 : few ? 4 : timeline.n <= 8 ? 3 : 2,
+      this.width < 560 ? 0 : 1,
+    );
     if (lines.length === 0) return;
     const [ax, ay] = [placement.awayX[i], placement.awayY[i]];
     // On a phone there is room above and below only.
     const side = Math.abs(ax) > 0.35 && this.width >= 560 ? Math.sign(ax) : 0;
     const height = lines.length * 14;
     const x = points[i].x + (side ? side * (radius + 9) : 0);
-    let y = side ? points[i].y - height / 2 + 7 + ay * 8 : ay < 0 ? points[i].y - radius - (now.leader === i ? 22 : 10) - height + 7 : points[i].y + radius + 15;
+    let y = side
+      ? points[i].y - height / 2 + 7 + ay * 8
+      : ay < 0
+        ? points[i].y - radius - (now.leader === i ? 22 : 10) - height + 7
+        : points[i].y + radius + 15;
     y = Math.max(12, Math.min(this.height - height, y));
     const room = Math.min(side > 0 ? this.width - x - 6 : side < 0 ? x - 6 : 190, this.crowded ? 120 : 210);
     ctx.textAlign = side > 0 ? "left" : side < 0 ? "right" : "center";
@@ -406,13 +441,26 @@ function cardLines(scene, i, now, max, fields) {
     step: field.step,
     plain: field.name === "leader" || NOTHING.test(field.text),
     // What just changed is marked, and the mark fades as time goes on.
-    fresh: field.step < timeline.base ? 0 : field.step === position - 1 ? 1 : Math.max(0, 1 - (time - timeline.stepTime[field.step]) / fade),
+    fresh:
+      field.step < timeline.base
+        ? 0
+        : field.step === position - 1
+          ? 1
+          : Math.max(0, 1 - (time - timeline.stepTime[field.step]) / fade),
   }));
-  const shown = fresh.filter((field) => !field.plain || field.fresh > 0).sort((a, b) => b.step - a.step).slice(0, max);
+  const shown = fresh
+    .filter((field) => !field.plain || field.fresh > 0)
+    .sort((a, b) => b.step - a.step)
+    .slice(0, max);
   return lines.concat(shown);
 }
 
-/** How far a message has come, from 0 to 1. @param {import("./timeline.js").Timeline} timeline @param {number} message @param {number} time */
+/**
+ * How far a message has come, from 0 to 1.
+ * @param {import("./timeline.js").Timeline} timeline
+ * @param {number} message
+ * @param {number} time
+ */
 export function progress(timeline, message, time) {
   const { sent, arrives } = timeline.messages;
   const whole = arrives[message] - sent[message];
@@ -441,7 +489,12 @@ function shorten(from, towards, by) {
   return { x: from.x + ((towards.x - from.x) / length) * by, y: from.y + ((towards.y - from.y) / length) * by };
 }
 
-/** As much of a text as there is room for. @param {CanvasRenderingContext2D} ctx @param {string} text @param {number} room */
+/**
+ * As much of a text as there is room for.
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {string} text
+ * @param {number} room
+ */
 function fit(ctx, text, room) {
   if (text.length <= 4 || ctx.measureText(text).width <= room) return text;
   let length = Math.min(text.length, Math.floor(room / 6));

@@ -39,7 +39,12 @@ export function place(topology, indexOf) {
   return { x, y, edges, ...room(x, y, edges, topology.shape) };
 }
 
-/** The first `inner` in the middle, the others round it. @param {Float32Array} x @param {Float32Array} y @param {number} inner */
+/**
+ * The first `inner` in the middle, the others round it.
+ * @param {Float32Array} x
+ * @param {Float32Array} y
+ * @param {number} inner
+ */
 function circle(x, y, inner) {
   const around = x.length - inner;
   for (let i = inner; i < x.length; i++) {
@@ -67,7 +72,12 @@ function rows(x, y, columns, snake) {
   }
 }
 
-/** Links pull, processes push each other away. @param {Float32Array} x @param {Float32Array} y @param {[number, number][]} edges */
+/**
+ * Links pull, processes push each other away.
+ * @param {Float32Array} x
+ * @param {Float32Array} y
+ * @param {[number, number][]} edges
+ */
 function springs(x, y, edges) {
   const n = x.length;
   circle(x, y, 0);
@@ -165,7 +175,12 @@ function room(x, y, edges, shape) {
  * @param {Float32Array} awayY
  */
 function freest(x, y, edges, awayX, awayY) {
-  const ways = [[1, 0], [-1, 0], [0, 1], [0, -1]];
+  const ways = [
+    [1, 0],
+    [-1, 0],
+    [0, 1],
+    [0, -1],
+  ];
   /** How much each way goes along with the link that is nearest to it. */
   const worst = Array.from(x, () => [-1, -1, -1, -1]);
   for (const [a, b] of edges) {

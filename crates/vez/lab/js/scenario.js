@@ -45,11 +45,19 @@ export function addAt(scenario, time, word, value) {
   return scenario;
 }
 
-/** Nobody can be paused twice at once: a new pause takes the place of those it meets. @param {Scenario} scenario @param {number} node @param {number} from @param {number} until */
+/**
+ * Nobody can be paused twice at once: a new pause takes the place of those it meets.
+ * @param {Scenario} scenario
+ * @param {number} node
+ * @param {number} from
+ * @param {number} until
+ */
 function endPauses(scenario, node, from, until) {
   for (const entry of scenario.at ?? []) {
     const start = millis(entry.time);
-    entry.pause = entry.pause?.filter((/** @type {any} */ pause) => pause.node !== node || start >= until || start + millis(pause.for) <= from);
+    entry.pause = entry.pause?.filter(
+      (/** @type {any} */ pause) => pause.node !== node || start >= until || start + millis(pause.for) <= from,
+    );
     if (!entry.pause?.length) delete entry.pause;
   }
   scenario.at = scenario.at?.filter((entry) => Object.keys(entry).length > 1);
@@ -84,7 +92,10 @@ export function setLink(scenario, a, b, rules) {
   const old = (scenario.link ?? []).filter(same);
   const links = (scenario.link ?? []).filter((link) => !same(link));
   if (rules) {
-    for (const [from, to] of [[a, b], [b, a]]) {
+    for (const [from, to] of [
+      [a, b],
+      [b, a],
+    ]) {
       links.push({ ...old.find((link) => link.from === from), from, to, ...rules });
     }
   }
@@ -94,11 +105,17 @@ export function setLink(scenario, a, b, rules) {
   return scenario;
 }
 
-/** A first scenario of an algorithm. @param {import("./types.js").Algorithm} algorithm @param {number} [nodes] @returns {Scenario} */
+/**
+ * A first scenario of an algorithm.
+ * @param {import("./types.js").Algorithm} algorithm
+ * @param {number} [nodes]
+ * @returns {Scenario}
+ */
 export function firstScenario(algorithm, nodes = 5) {
-  const moment = algorithm.problem === "mutex"
-    ? { time: "0ms", acquire: [{ node: "all", hold: "2ms" }] }
-    : { time: "0ms", start: algorithm.layout === "complete" ? [1] : "all" };
+  const moment =
+    algorithm.problem === "mutex"
+      ? { time: "0ms", acquire: [{ node: "all", hold: "2ms" }] }
+      : { time: "0ms", start: algorithm.layout === "complete" ? [1] : "all" };
   return { algorithm: algorithm.name, nodes, seed: 0, at: [moment] };
 }
 
@@ -111,7 +128,8 @@ export function firstScenario(algorithm, nodes = 5) {
  */
 export function adapt(scenario, from, to) {
   scenario.algorithm = to.name;
-  for (const key of /** @type {const} */ (["config", "message", "timer", "choices", "expect", "name", "title", "look"])) delete scenario[key];
+  for (const key of /** @type {const} */ (["config", "message", "timer", "choices", "expect", "name", "title", "look"]))
+    delete scenario[key];
   if (to.layout !== from.layout) {
     delete scenario.topology;
     delete scenario.edges;
@@ -139,29 +157,47 @@ export function happenings(scenario) {
   (scenario.at ?? []).forEach((entry, index) => {
     for (const [word, value] of Object.entries(entry)) {
       if (word === "time") continue;
-      list.push({ time: millis(entry.time), text: tellHappening(word, value), remove: (other) => removeAt(other, index, word) });
+      list.push({
+        time: millis(entry.time),
+        text: tellHappening(word, value),
+        remove: (other) => removeAt(other, index, word),
+      });
     }
   });
   for (const { number: which, arrives } of scenario.message ?? []) {
     const fate = arrives.length ? t().edit.arrives(arrives.join(" + ")) : t().edit.dropped;
-    list.push({ time: -1, text: `${t().edit.messageNumber(which)}: ${fate}`, remove: (other) => setMessage(other, which, null) });
+    list.push({
+      time: -1,
+      text: `${t().edit.messageNumber(which)}: ${fate}`,
+      remove: (other) => setMessage(other, which, null),
+    });
   }
   for (const link of scenario.link ?? []) {
-    const rules = Object.entries(link).filter(([key]) => key !== "from" && key !== "to").map(([key, value]) => `${key} ${value}`);
+    const rules = Object.entries(link)
+      .filter(([key]) => key !== "from" && key !== "to")
+      .map(([key, value]) => `${key} ${value}`);
     list.push({
       time: -1,
       text: t().edit.linkRule(`P${link.from}`, `P${link.to}`, rules.join(", ")),
-      remove: (other) => ({ ...other, link: other.link?.filter((entry) => entry.from !== link.from || entry.to !== link.to) }),
+      remove: (other) => ({
+        ...other,
+        link: other.link?.filter((entry) => entry.from !== link.from || entry.to !== link.to),
+      }),
     });
   }
   for (const timer of scenario.timer ?? []) {
     list.push({
-      time: -1, text: t().edit.timer(timer.number, timer.after),
+      time: -1,
+      text: t().edit.timer(timer.number, timer.after),
       remove: (other) => ({ ...other, timer: other.timer?.filter((entry) => entry.number !== timer.number) }),
     });
   }
   if (scenario.choices?.length) {
-    list.push({ time: -1, text: t().edit.choices(scenario.choices.join(", ")), remove: ({ choices: _, ...other }) => other });
+    list.push({
+      time: -1,
+      text: t().edit.choices(scenario.choices.join(", ")),
+      remove: ({ choices: _, ...other }) => other,
+    });
   }
   return list;
 }
@@ -181,8 +217,13 @@ function tellHappening(word, value) {
   const words = t().words;
   const edit = t().edit;
   const name = (/** @type {any} */ who) => (who === "all" ? edit.all : `P${typeof who === "object" ? who.node : who}`);
-  const each = (/** @type {(item: any) => string} */ tell) => [value].flat().map((item) => tell(item)).join(", ");
-  const link = (/** @type {any} */ item) => (typeof item === "string" ? item.replace(/(\d+)/g, "P$1") : `P${item[0]}–P${item[1]}`);
+  const each = (/** @type {(item: any) => string} */ tell) =>
+    [value]
+      .flat()
+      .map((item) => tell(item))
+      .join(", ");
+  const link = (/** @type {any} */ item) =>
+    typeof item === "string" ? item.replace(/(\d+)/g, "P$1") : `P${item[0]}–P${item[1]}`;
   switch (word) {
     case "crash":
       return each((item) => (item.unsent ? `${name(item)}: ${edit.crashUnsent}` : words.crash(name(item))));
@@ -199,11 +240,15 @@ function tellHappening(word, value) {
     case "suspect":
       return each((item) => words.Suspect(name(item), `P${item.of}`));
     case "partition":
-      return words.partition(value.map((/** @type {number[]} */ group) => group.map((uid) => `P${uid}`).join(", ")).join(" | "));
+      return words.partition(
+        value.map((/** @type {number[]} */ group) => group.map((uid) => `P${uid}`).join(", ")).join(" | "),
+      );
     case "cut":
       return value.map((/** @type {any} */ item) => `${edit.cut} ${link(item)}`).join(", ");
     case "heal":
-      return value === true ? words.healAll : value.map((/** @type {any} */ item) => `${edit.heal} ${link(item)}`).join(", ");
+      return value === true
+        ? words.healAll
+        : value.map((/** @type {any} */ item) => `${edit.heal} ${link(item)}`).join(", ");
     default:
       return `${word} ${JSON.stringify(value)}`;
   }

@@ -27,7 +27,12 @@ export class Stage {
     this.lab = lab;
     this.side = side;
     this.canvas = el("canvas", { "aria-hidden": "true", "data-testid": "stage-canvas" });
-    this.heading = el("button", { type: "button", hidden: true, "data-testid": "side-heading", onclick: () => lab.activate(lab.sides.indexOf(side)) });
+    this.heading = el("button", {
+      type: "button",
+      hidden: true,
+      "data-testid": "side-heading",
+      onclick: () => lab.activate(lab.sides.indexOf(side)),
+    });
     this.buttons = el("div", { class: "nodes", role: "group" });
     this.hint = el("p", { class: "stage-hint", "aria-hidden": "true" });
     const head = el("div", { class: "stage-head" }, this.heading);
@@ -135,8 +140,16 @@ export class Stage {
       this.wires = wiresAt(timeline, position);
     }
     this.painter.paint({
-      timeline, position, time: this.visualTime, placement: this.placement, points: this.points, radius: this.radius,
-      wires: this.wires, selected: this.side.selected, overlay: this.overlay, radio: this.side.scenario.algorithm === "wireless",
+      timeline,
+      position,
+      time: this.visualTime,
+      placement: this.placement,
+      points: this.points,
+      radius: this.radius,
+      wires: this.wires,
+      selected: this.side.selected,
+      overlay: this.overlay,
+      radio: this.side.scenario.algorithm === "wireless",
     });
     const now = performance.now();
     if (!this.lab.playing || now - this.labelled > LABEL_INTERVAL_MS) {
@@ -174,12 +187,28 @@ export class Stage {
   #makeButtons() {
     const timeline = this.timeline;
     if (!timeline) return;
-    fill(this.buttons, ...timeline.names.map((name, i) =>
-      el("button", {
-        class: "node-button", type: "button", "data-testid": `process-${timeline.uids[i]}`, "data-index": i, "aria-haspopup": "menu",
-        // A tab stop for each of hundreds would be a wall; arrows go on from the first.
-        tabIndex: i === 0 || timeline.n <= 20 ? 0 : -1,
-      }, name)));
+    // The same processes keep their buttons, and whoever is on one keeps the focus.
+    const names = timeline.names.join();
+    if (names === this.buttons.dataset.names) return;
+    this.buttons.dataset.names = names;
+    fill(
+      this.buttons,
+      ...timeline.names.map((name, i) =>
+        el(
+          "button",
+          {
+            class: "node-button",
+            type: "button",
+            "data-testid": `process-${timeline.uids[i]}`,
+            "data-index": i,
+            "aria-haspopup": "menu",
+            // A tab stop for each of hundreds would be a wall; arrows go on from the first.
+            tabIndex: i === 0 || timeline.n <= 20 ? 0 : -1,
+          },
+          name,
+        ),
+      ),
+    );
   }
 
   /** Says to screen readers what is to be seen. */
@@ -194,7 +223,12 @@ export class Stage {
   }
 }
 
-/** A process in words. @param {import("./timeline.js").Timeline} timeline @param {number} index @param {number} position */
+/**
+ * A process in words.
+ * @param {import("./timeline.js").Timeline} timeline
+ * @param {number} index
+ * @param {number} position
+ */
 export function describe(timeline, index, position) {
   return [timeline.names[index], ...conditionWords(timeline, index, position)].join(", ");
 }

@@ -173,7 +173,11 @@ export class Lab {
     await this.load(side, version.scenario, { keep: true, origin: version.origin });
   }
 
-  /** Puts a scenario in place of what the active side shows. @param {Scenario} scenario @param {Scenario|null} [origin] */
+  /**
+   * Puts a scenario in place of what the active side shows.
+   * @param {Scenario} scenario
+   * @param {Scenario|null} [origin]
+   */
   async open(scenario, origin = null) {
     this.pause();
     const side = this.side;

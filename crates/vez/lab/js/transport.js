@@ -19,36 +19,88 @@ export function makeTransport(lab, stepper) {
   const root = byId("transport");
   const canvas = el("canvas", { "aria-hidden": "true" });
   const scrub = el("input", {
-    type: "range", id: "scrubber", min: "0", max: String(SCRUB_MAX), step: "1", value: "0", "data-testid": "scrubber",
+    type: "range",
+    id: "scrubber",
+    min: "0",
+    max: String(SCRUB_MAX),
+    step: "1",
+    value: "0",
+    "data-testid": "scrubber",
     oninput: () => {
       lab.pause();
       lab.seek((Number(scrub.value) / SCRUB_MAX) * lab.duration);
     },
   });
   /** @param {string} id @param {import("./icons.js").Icon} sign @param {() => void} run */
-  const button = (id, sign, run) => el("button", { id, class: "icon-button", type: "button", "data-testid": id, onclick: run }, icon(sign));
+  const button = (id, sign, run) =>
+    el("button", { id, class: "icon-button", type: "button", "data-testid": id, onclick: run }, icon(sign));
   const play = button("play", "play", () => (lab.playing ? lab.pause() : lab.play()));
-  const start = button("to-start", "start", () => { lab.pause(); lab.goTo(0); });
+  const start = button("to-start", "start", () => {
+    lab.pause();
+    lab.goTo(0);
+  });
   const back = button("step-back", "back", () => stepper.step(-1));
   const forward = button("step-forward", "forward", () => stepper.step(1));
-  const end = button("to-end", "end", () => { lab.pause(); lab.goTo(Infinity); lab.seek(lab.duration); });
+  const end = button("to-end", "end", () => {
+    lab.pause();
+    lab.goTo(Infinity);
+    lab.seek(lab.duration);
+  });
   const position = el("span", { id: "position", "data-testid": "position" });
   const speed = el("input", {
-    type: "range", id: "speed", min: String(SPEED_MIN), max: String(SPEED_MAX), step: "1", value: "0", "data-testid": "speed",
+    type: "range",
+    id: "speed",
+    min: String(SPEED_MIN),
+    max: String(SPEED_MAX),
+    step: "1",
+    value: "0",
+    "data-testid": "speed",
     oninput: () => setSpeed(lab, Number(speed.value)),
   });
   const speedOut = el("output", { for: "speed" });
-  const quiet = el("input", { type: "checkbox", id: "skip-quiet", checked: true, "data-testid": "skip-quiet", onchange: () => (lab.skipQuiet = quiet.checked) });
+  const quiet = el("input", {
+    type: "checkbox",
+    id: "skip-quiet",
+    checked: true,
+    "data-testid": "skip-quiet",
+    onchange: () => (lab.skipQuiet = quiet.checked),
+  });
   const quietLabel = el("span", { class: "quiet-label" });
   const jumps = el("span", { class: "transport-row" });
-  fill(root,
-    el("div", { class: "transport-row scrub-row" }, el("div", { class: "scrub" }, canvas, scrub),
-      el("label", { class: "speed" }, speed, speedOut), el("label", { class: "speed" }, quiet, quietLabel)),
-    el("div", { class: "transport-row" }, start, back, play, forward, end, position, el("span", { class: "spacer" }), jumps));
+  fill(
+    root,
+    el(
+      "div",
+      { class: "transport-row scrub-row" },
+      el("div", { class: "scrub" }, canvas, scrub),
+      el("label", { class: "speed" }, speed, speedOut),
+      el("label", { class: "speed" }, quiet, quietLabel),
+    ),
+    el(
+      "div",
+      { class: "transport-row" },
+      start,
+      back,
+      play,
+      forward,
+      end,
+      position,
+      el("span", { class: "spacer" }),
+      jumps,
+    ),
+  );
 
   function words() {
     const text = t().transport;
-    for (const [element, label] of /** @type {[HTMLElement, string][]} */ ([[start, text.start], [back, text.stepBack], [forward, text.stepForward], [end, text.end], [scrub, text.scrubber], [speed, text.speed], [quiet, text.quiet]])) {
+    for (const [element, label] of /** @type {[HTMLElement, string][]} */ ([
+      [start, text.start],
+      [back, text.stepBack],
+      [forward, text.stepForward],
+      [end, text.end],
+      [scrub, text.scrubber],
+      [speed, text.speed],
+      [quiet, text.quiet],
+    ])) {
       element.setAttribute("aria-label", label);
       element.title = label;
     }
@@ -103,14 +155,37 @@ export function setSpeed(lab, power) {
 function jumper(lab, kind) {
   const text = t().transport;
   /** @param {1|-1} way @param {string} sign @param {string} label */
-  const button = (way, sign, label) => el("button", {
-    type: "button", "data-testid": `${way > 0 ? "next" : "previous"}-${kind}`, "aria-label": `${label} ${text[kind]}`, title: `${label} ${text[kind]}`, onclick: () => lab.jump(kind, way),
-  }, sign);
-  return el("span", { class: "jump" }, button(-1, "‹", text.previous),
-    el("span", { "aria-hidden": "true" }, el("i", { class: `dot dot-${kind}` }), el("span", { class: "word" }, text[kind])), button(1, "›", text.next));
+  const button = (way, sign, label) =>
+    el(
+      "button",
+      {
+        type: "button",
+        "data-testid": `${way > 0 ? "next" : "previous"}-${kind}`,
+        "aria-label": `${label} ${text[kind]}`,
+        title: `${label} ${text[kind]}`,
+        onclick: () => lab.jump(kind, way),
+      },
+      sign,
+    );
+  return el(
+    "span",
+    { class: "jump" },
+    button(-1, "‹", text.previous),
+    el(
+      "span",
+      { "aria-hidden": "true" },
+      el("i", { class: `dot dot-${kind}` }),
+      el("span", { class: "word" }, text[kind]),
+    ),
+    button(1, "›", text.next),
+  );
 }
 
-/** @param {import("./state.js").Lab} lab @param {HTMLCanvasElement} canvas @param {{width: number, height: number}} size */
+/**
+ * @param {import("./state.js").Lab} lab
+ * @param {HTMLCanvasElement} canvas
+ * @param {{width: number, height: number}} size
+ */
 function drawScrubber(lab, canvas, { width, height }) {
   const ctx = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const ratio = Math.min(2, devicePixelRatio || 1);
@@ -133,10 +208,38 @@ function drawScrubber(lab, canvas, { width, height }) {
   lab.sides.forEach(({ timeline }, side) => {
     if (!timeline) return;
     const up = lab.sides.length === 1 ? null : side === 0;
-    marks(ctx, timeline.marks.edit.map((step) => at(timeline.stepTime[step])), middle, palette.ink, "square", up);
-    marks(ctx, timeline.marks.entry.map((step) => at(timeline.stepTime[step])), middle, palette.inside, "dot", up);
-    marks(ctx, timeline.marks.election.map((step) => at(timeline.stepTime[step])), middle, palette.leader, "dot", up);
-    marks(ctx, timeline.marks.violation.map((step) => at(timeline.stepTime[step])), middle, palette.broken, "flag", up);
+    marks(
+      ctx,
+      timeline.marks.edit.map((step) => at(timeline.stepTime[step])),
+      middle,
+      palette.ink,
+      "square",
+      up,
+    );
+    marks(
+      ctx,
+      timeline.marks.entry.map((step) => at(timeline.stepTime[step])),
+      middle,
+      palette.inside,
+      "dot",
+      up,
+    );
+    marks(
+      ctx,
+      timeline.marks.election.map((step) => at(timeline.stepTime[step])),
+      middle,
+      palette.leader,
+      "dot",
+      up,
+    );
+    marks(
+      ctx,
+      timeline.marks.violation.map((step) => at(timeline.stepTime[step])),
+      middle,
+      palette.broken,
+      "flag",
+      up,
+    );
   });
   ctx.fillStyle = palette.card;
   ctx.strokeStyle = palette.accent;

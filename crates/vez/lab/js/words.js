@@ -170,7 +170,10 @@ function tellSends(timeline, cause, events) {
   const heard = cause.event === "receive" ? cause : null;
   const answered = [...groups.values()].some((group) => heard && group.to.every((to) => to === heard.from));
   return [...groups.values()].map((group) => {
-    const to = namesOf(group.to.map((uid) => timeline.name(uid)), timeline.n);
+    const to = namesOf(
+      group.to.map((uid) => timeline.name(uid)),
+      timeline.n,
+    );
     if (heard && group.to.every((uid) => uid === heard.from)) return words.answers(group.text);
     if (heard && group.kind === heard.kind && answered) return words.sendsOwn(group.text, to);
     if (heard && group.text === heard.text) return words.passes(to);
