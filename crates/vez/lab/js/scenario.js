@@ -35,7 +35,6 @@ function round(ms) {
  * @param {any} value as the scenario file has it
  */
 export function addAt(scenario, time, word, value) {
-  if (word === "pause") for (const pause of value) endPauses(scenario, pause.node, time, time + millis(pause.for));
   const moments = scenario.at ?? [];
   let place = moments.length;
   while (place > 0 && millis(moments[place - 1].time) > time) place--;
@@ -43,24 +42,6 @@ export function addAt(scenario, time, word, value) {
   scenario.at = moments;
   delete scenario.expect;
   return scenario;
-}
-
-/**
- * Nobody can be paused twice at once: a new pause takes the place of those it meets.
- * @param {Scenario} scenario
- * @param {number} node
- * @param {number} from
- * @param {number} until
- */
-function endPauses(scenario, node, from, until) {
-  for (const entry of scenario.at ?? []) {
-    const start = millis(entry.time);
-    entry.pause = entry.pause?.filter(
-      (/** @type {any} */ pause) => pause.node !== node || start >= until || start + millis(pause.for) <= from,
-    );
-    if (!entry.pause?.length) delete entry.pause;
-  }
-  scenario.at = scenario.at?.filter((entry) => Object.keys(entry).length > 1);
 }
 
 /**

@@ -3,6 +3,7 @@
 
 import * as api from "./api.js";
 import { toast } from "./dom.js";
+import { leaveOutImpossible } from "./health.js";
 import { t } from "./i18n.js";
 import { Timeline } from "./timeline.js";
 
@@ -160,7 +161,11 @@ export class Lab {
       return false;
     }
     this.pause();
-    return this.load(side, change(structuredClone(side.scenario)), { keep: true, remember: true, at });
+    const scenario = change(structuredClone(side.scenario));
+    const left = leaveOutImpossible(scenario);
+    const done = await this.load(side, scenario, { keep: true, remember: true, at });
+    if (done && left > 0) toast(t().edit.leftOut(left));
+    return done;
   }
 
   /** @param {1|-1} way -1 undoes, 1 does again */

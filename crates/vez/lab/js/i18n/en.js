@@ -258,6 +258,10 @@ export const en = {
       `link ${a} → ${b}: ${rules}`,
     all: "everyone",
     everything: "everything",
+    leftOut: (/** @type {number} */ count) =>
+      count === 1
+        ? "One later event can no longer happen and was left out."
+        : `${count} later events can no longer happen and were left out.`,
     readOnly: "This run cannot be changed.",
   },
   setup: {

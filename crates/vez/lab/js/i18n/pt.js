@@ -252,6 +252,10 @@ export const pt = {
     linkRule: (a, b, rules) => `enlace ${a} → ${b}: ${rules}`,
     all: "todos",
     everything: "tudo",
+    leftOut: (count) =>
+      count === 1
+        ? "Um evento posterior já não pode acontecer e foi retirado."
+        : `${count} eventos posteriores já não podem acontecer e foram retirados.`,
     readOnly: "Esta execução não pode ser mudada.",
   },
   setup: {
