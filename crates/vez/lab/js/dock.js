@@ -44,6 +44,8 @@ export function makeDock(lab) {
       element.hidden = false;
       element.removeAttribute("role");
       element.removeAttribute("tabindex");
+      // What scrolls must be reachable by keyboard.
+      if (plan.left.includes(name)) element.tabIndex = 0;
     }
     const shelf = byId("shelf");
     shelf.append(...NARROW.tabs.map(panel));

@@ -57,7 +57,7 @@ export function makeEdit(lab) {
   });
   const flights = el("ul", { class: "entries" });
   const list = el("ul", { class: "entries" });
-  const headings = [el("h3"), el("h3")];
+  const headings = [el("h2", { class: "label" }), el("h2", { class: "label" })];
   fill(panel, state, form, headings[0], flights, headings[1], list);
 
   const actions = () => {

@@ -86,7 +86,7 @@ export function makeRules(lab) {
         el("pre", { class: "clause", "data-upon": clause.upon, "data-testid": "clause" }, say(clause).trim()),
       ),
     );
-    fill(panel, el("h3", {}, t().tabs.rules), clauses);
+    fill(panel, el("h2", { class: "label" }, t().tabs.rules), clauses);
     mark();
   }
   /** Marks the clause that just ran. */
@@ -206,7 +206,7 @@ export function makePromises(lab) {
     }
   }
   lab.on(["run", "language", "sides"], () => {
-    fill(panel, el("h3", {}, t().promises.label), lights, summary);
+    fill(panel, el("h2", { class: "label" }, t().promises.label), lights, summary);
     update();
   });
   lab.on("step", lazily);
@@ -268,7 +268,7 @@ export function makeCounters(lab) {
       }),
     );
     const algorithm = lab.algorithm(lab.side.scenario.algorithm);
-    fill(costs, el("h3", {}, words.cost), ...(algorithm?.costs ?? []).map((cost) => el("p", {}, say(cost))));
+    fill(costs, el("h2", { class: "label" }, words.cost), ...(algorithm?.costs ?? []).map((cost) => el("p", {}, say(cost))));
     fill(
       panel,
       el(

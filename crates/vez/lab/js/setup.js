@@ -115,9 +115,9 @@ export function makeSetup(lab) {
         ),
         field(words.ids, ids, true),
       ),
-      el("h3", {}, words.network),
+      el("h2", { class: "label" }, words.network),
       network(scenario),
-      algorithm?.settings.length ? el("h3", {}, words.config) : null,
+      algorithm?.settings.length ? el("h2", { class: "label" }, words.config) : null,
       config(scenario, algorithm),
     );
   }

@@ -399,7 +399,7 @@ class Scene {
       const now = timeline.processes.condition(i, this.lab.side.position);
       ctx.font = `${i === this.lab.side.selected ? 700 : 500} ${Math.min(12, this.row * 0.75)}px ${palette.sans}`;
       ctx.fillStyle = !now.up
-        ? palette.down
+        ? palette.muted
         : now.user === "inside"
           ? palette.inside
           : now.leader === i

@@ -35,7 +35,8 @@ export const en = {
     dropped: (/** @type {number} */ count) =>
       `The last ${count} events are not shown: the run is longer than the page shows.`,
     imported: "A trace of real processes: it can be watched, not changed.",
-    more: "More",
+    explains: "Story, promises and rules",
+    panels: "Panels",
   },
   library: {
     title: "Stories and algorithms",

@@ -35,7 +35,8 @@ export const pt = {
     offline: "O servidor não responde. O `vez lab` ainda está rodando?",
     dropped: (count) => `Os últimos ${count} eventos não são mostrados: a execução é maior do que a página mostra.`,
     imported: "Um registro de processos reais: pode ser visto, não mudado.",
-    more: "Mais",
+    explains: "História, promessas e regras",
+    panels: "Painéis",
   },
   library: {
     title: "Histórias e algoritmos",
