@@ -275,7 +275,7 @@ function showTrace(lab, text) {
   side.past = [];
   side.future = [];
   side.origin = null;
-  const seen = side.scenario.algorithm;
+  const seen = guessAlgorithm(lab, events, side.scenario.algorithm);
   side.scenario = {
     algorithm: seen,
     name: "",
@@ -301,4 +301,20 @@ function showTrace(lab, text) {
     },
   });
   return true;
+}
+
+/**
+ * The algorithm whose rules know every message of a trace; the one shown, if it does.
+ * @param {import("./state.js").Lab} lab
+ * @param {import("./types.js").TraceEvent[]} events
+ * @param {string} shown
+ */
+function guessAlgorithm(lab, events, shown) {
+  const kinds = new Set(events.filter((event) => event.event === "send").map((event) => `message ${event.kind}`));
+  const knows = lab.catalogue.algorithms.filter((algorithm) => {
+    const clauses = new Set(algorithm.clauses.map((clause) => clause.upon));
+    return [...kinds].every((kind) => clauses.has(kind));
+  });
+  if (knows.length === 0 || knows.some((algorithm) => algorithm.name === shown)) return shown;
+  return knows.reduce((best, other) => (other.clauses.length < best.clauses.length ? other : best)).name;
 }

@@ -175,7 +175,10 @@ export class Lab {
     const version = from.pop();
     if (!version) return;
     to.push({ scenario: side.scenario, origin: side.origin });
-    await this.load(side, version.scenario, { keep: true, origin: version.origin });
+    // At once, so that a second undo before the run is back goes one further.
+    side.scenario = version.scenario;
+    side.origin = version.origin;
+    await this.load(side, version.scenario, { keep: true });
   }
 
   /**
