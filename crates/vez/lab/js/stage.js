@@ -15,6 +15,7 @@ const GLIDE_MS = 280;
 const GLIDE_STEPS_MAX = 300;
 /** Room for the hint below, in pixels. */
 const HINT = 14;
+const HEAD = 30;
 /** Labels of buttons follow this often while playing. */
 const LABEL_INTERVAL_MS = 500;
 
@@ -74,7 +75,10 @@ export class Stage {
     const two = this.lab.sides.length > 1;
     this.root.classList.toggle("active-side", two && this.lab.side === this.side);
     this.root.classList.toggle("busy", this.side.asking !== null);
-    this.heading.hidden = !two;
+    if (this.heading.hidden === two) {
+      this.heading.hidden = !two;
+      this.#resize();
+    }
     const algorithm = this.lab.algorithm(this.side.scenario.algorithm);
     setText(this.heading, `${say(algorithm?.title)} · ${t().setup.seed} ${this.side.scenario.seed ?? 0}`);
     this.heading.setAttribute("aria-pressed", String(this.lab.side === this.side));
@@ -171,10 +175,12 @@ export class Stage {
     this.radius = radiusFor(n, Math.min(width, height));
     this.painter.resize(width, height, n, this.timeline.run.topology.shape === "graph");
     const { marginX, marginY } = this.painter.margins(this.radius);
-    // The lowest line is the hint's.
-    const [halfX, halfY] = [width / 2 - marginX, (height - HINT) / 2 - marginY];
+    // The lowest line is the hint's; of two stages each has a heading.
+    const head = this.heading.hidden ? 0 : HEAD;
+    const middle = head + (height - HINT - head) / 2;
+    const [halfX, halfY] = [width / 2 - marginX, middle - head - marginY];
     const { x, y } = this.placement;
-    this.points = Array.from(x, (_, i) => ({ x: width / 2 + x[i] * halfX, y: (height - HINT) / 2 + y[i] * halfY }));
+    this.points = Array.from(x, (_, i) => ({ x: width / 2 + x[i] * halfX, y: middle + y[i] * halfY }));
     [...this.buttons.children].forEach((button, i) => {
       const { style } = /** @type {HTMLElement} */ (button);
       style.left = `${this.points[i].x}px`;

@@ -189,9 +189,10 @@ export class Lab {
   async open(scenario, origin = null) {
     this.pause();
     const side = this.side;
+    // What was only shown cannot be run again.
+    const remember = side.timeline !== null && !side.readOnly;
     side.readOnly = false;
     side.selected = -1;
-    const remember = side.timeline !== null;
     return this.load(side, structuredClone(scenario), { remember, origin });
   }
 
