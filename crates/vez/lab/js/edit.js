@@ -2,7 +2,7 @@
 // The panel that breaks things: by form what the stage does by pointer, and a list of all that
 // happens, each of which can be taken back.
 
-import { delays, happenNow, messageActions } from "./actions.js";
+import { delays, messageActions } from "./actions.js";
 import { byId, el, fill } from "./dom.js";
 import { millis, moment, span, t } from "./i18n.js";
 import { addAt, editTime, happenings, setLink } from "./scenario.js";
@@ -303,5 +303,4 @@ export function makeEdit(lab) {
     draw();
   });
   new ResizeObserver(drawNow).observe(panel);
-  return { happenNow: (/** @type {string} */ word, /** @type {any} */ value) => happenNow(lab, word, value) };
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // Predict mode: before a step the page asks what will happen, and keeps score.
 
-import { byId, el, fill, reducedMotion } from "./dom.js";
+import { byId, el, fill } from "./dom.js";
 import { t } from "./i18n.js";
 import { countUpTo } from "./sorted.js";
 import { tellStep } from "./words.js";
@@ -117,7 +117,7 @@ export function makePredict(lab) {
   lab.on("language", () => on && ask());
   lab.on("play", () => {
     // Playing would give the answers away.
-    if (on && lab.playing) setTimeout(() => lab.pause(), reducedMotion() ? 0 : 1);
+    if (on && lab.playing) queueMicrotask(() => lab.pause());
   });
   return {
     /** A step by key or button: in predict mode it must be earned. @param {1|-1} way */

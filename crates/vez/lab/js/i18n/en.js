@@ -13,10 +13,8 @@ export const en = {
   list,
   app: {
     title: "vez lab",
-    tagline: "who may enter, who leads",
     library: "Stories and algorithms",
     open: "Open",
-    loading: "Running…",
     undo: "Undo",
     redo: "Redo",
     compare: "Compare",
@@ -45,7 +43,6 @@ export const en = {
     mutex: "Who may enter now",
     election: "Who leads now",
     none: "Nothing matches.",
-    storiesOf: (/** @type {number} */ count) => (count === 1 ? "1 story" : `${count} stories`),
   },
   story: {
     lookFor: "What to look for",
@@ -120,13 +117,12 @@ export const en = {
     zoomOut: "Zoom out",
     fit: "Whole run",
   },
-  now: { label: "The current step", start: "Before the first step", finished: "The run is over." },
+  now: { label: "The current step", start: "Before the first step" },
   log: {
     label: "What happened",
     only: (/** @type {string} */ name) => `only ${name}`,
     all: "everyone",
     show: "Show",
-    empty: "Nothing has happened.",
   },
   rules: {
     label: "The algorithm's rules; the one that just ran is marked",
@@ -192,8 +188,6 @@ export const en = {
       `${name} is down since ${time} and will not answer`,
     isPaused: (/** @type {string} */ name, /** @type {string} */ time) => `${name} is paused until ${time}`,
     refused: (/** @type {string} */ name) => `${name} has refused for now`,
-    underWay: (/** @type {string} */ kind, /** @type {string} */ from, /** @type {string} */ to) =>
-      `${kind} from ${from} to ${to} is under way`,
     nothing: "nothing it asked is unanswered: it waits for something to come by itself",
     cycle: (/** @type {string} */ names) =>
       `A circle: ${names}. Everyone in it waits for the next: deadlock, unless one gives way.`,
@@ -258,7 +252,6 @@ export const en = {
     linkRule: (/** @type {string} */ a, /** @type {string} */ b, /** @type {string} */ rules) =>
       `link ${a} → ${b}: ${rules}`,
     all: "everyone",
-    everything: "everything",
     leftOut: (/** @type {number} */ count) =>
       count === 1
         ? "One later event can no longer happen and was left out."
@@ -323,7 +316,6 @@ export const en = {
     go: "Search",
     cancel: "Stop",
     play: "Play it",
-    again: "Search again",
     explain: (/** @type {string} */ title) =>
       `${title}: the checker goes through every order in which things can happen. A few processes are enough.`,
     progress: (/** @type {string} */ states, /** @type {number} */ depth, /** @type {string} */ seconds) =>

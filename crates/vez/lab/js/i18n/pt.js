@@ -14,10 +14,8 @@ export const pt = {
   list,
   app: {
     title: "vez lab",
-    tagline: "quem entra, quem lidera",
     library: "Histórias e algoritmos",
     open: "Abrir",
-    loading: "Executando…",
     undo: "Desfazer",
     redo: "Refazer",
     compare: "Comparar",
@@ -45,7 +43,6 @@ export const pt = {
     mutex: "Quem entra agora",
     election: "Quem lidera agora",
     none: "Nada encontrado.",
-    storiesOf: (count) => (count === 1 ? "1 história" : `${count} histórias`),
   },
   story: {
     lookFor: "O que observar",
@@ -120,13 +117,12 @@ export const pt = {
     zoomOut: "Reduzir",
     fit: "Execução inteira",
   },
-  now: { label: "O passo atual", start: "Antes do primeiro passo", finished: "A execução terminou." },
+  now: { label: "O passo atual", start: "Antes do primeiro passo" },
   log: {
     label: "O que aconteceu",
     only: (name) => `só ${name}`,
     all: "todos",
     show: "Mostrar",
-    empty: "Nada aconteceu.",
   },
   rules: {
     label: "As regras do algoritmo; a que acabou de rodar está marcada",
@@ -191,7 +187,6 @@ export const pt = {
     isDown: (name, time) => `${name} caiu em ${time} e não vai responder`,
     isPaused: (name, time) => `${name} está parado até ${time}`,
     refused: (name) => `${name} recusou por ora`,
-    underWay: (kind, from, to) => `${kind} de ${from} para ${to} está a caminho`,
     nothing: "nada do que pediu está sem resposta: espera algo chegar sozinho",
     cycle: (names) => `Um círculo: ${names}. Cada um espera pelo próximo: impasse, a menos que alguém ceda.`,
     graph: "Quem espera por quem",
@@ -252,7 +247,6 @@ export const pt = {
     choices: (values) => `escolhas: ${values}`,
     linkRule: (a, b, rules) => `enlace ${a} → ${b}: ${rules}`,
     all: "todos",
-    everything: "tudo",
     leftOut: (count) =>
       count === 1
         ? "Um evento posterior já não pode acontecer e foi retirado."
@@ -317,7 +311,6 @@ export const pt = {
     go: "Procurar",
     cancel: "Parar",
     play: "Tocar",
-    again: "Procurar de novo",
     explain: (title) =>
       `${title}: o verificador percorre toda ordem em que as coisas podem acontecer. Poucos processos bastam.`,
     progress: (states, depth, seconds) => `${states} estados, ${depth} passos de profundidade, ${seconds} s`,
