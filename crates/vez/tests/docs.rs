@@ -36,6 +36,9 @@ fn the_docs_are_what_the_tool_says_today() {
     assert!(stale.is_empty(), "UPDATE=1 cargo test -p vez --test docs rewrites: {stale:#?}");
 }
 
+/// Pages among those that the tool makes.
+const BY_HAND: [&str; 2] = ["pt/lab.md", "pictures/lab.png"];
+
 #[test]
 fn no_page_is_left_of_what_is_gone() {
     let pages = pages();
@@ -43,7 +46,8 @@ fn no_page_is_left_of_what_is_gone() {
         for entry in fs::read_dir(root().join("docs").join(folder)).unwrap() {
             let name = entry.unwrap().file_name().into_string().unwrap();
             let path = format!("{folder}/{name}");
-            assert!(pages.contains_key(&path), "{path} belongs to nothing");
+            let is_ours = BY_HAND.contains(&path.as_str()) || pages.contains_key(&path);
+            assert!(is_ours, "{path} belongs to nothing");
         }
     }
 }
