@@ -9,6 +9,8 @@ import { colours, kindColour } from "./palette.js";
 const CARDS_MAX = 12;
 /** Up to so many messages under way carry their kind. */
 const PILLS_MAX = 40;
+/** Of more than this, only some are drawn: they are a cloud anyway. */
+const DOTS_MAX = 5000;
 /** And only among so many processes. */
 const PILLS_NODES_MAX = 24;
 /** Messages of both directions of a link keep this far apart. */
@@ -207,12 +209,14 @@ export class Painter {
     const { ctx } = this;
     const { timeline, position } = scene;
     const flying = timeline.flight.at(position);
+    const stride = Math.ceil(flying.length / DOTS_MAX);
     const pills = flying.length <= PILLS_MAX && timeline.n <= PILLS_NODES_MAX;
     const size = flying.length > 2000 ? 3 : timeline.n > 60 ? 4 : 6;
     const { kind, fate, arrives, sent, departs, ends } = timeline.messages;
     for (let k = 0; k < timeline.kinds.length; k++) {
       ctx.fillStyle = kindColour(k);
-      for (const message of flying) {
+      for (let i = 0; i < flying.length; i += stride) {
+        const message = flying[i];
         if (kind[message] !== k || scene.overlay.dragged?.message === message) continue;
         const { x, y } = messageAt(scene, message);
         const lostAtOnce =
