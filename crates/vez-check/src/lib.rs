@@ -5,7 +5,21 @@
 //! [`Problem`](vez_core::Problem) specs. Time is left out: an armed timer may run out whenever
 //! [`Timing`](vez_core::Timing) allows.
 //!
-//! **Invariant:** a step is a function of (process state, event, choices), so it is taken once and
+//! # Why searching less is sound
+//!
+//! - **Remembered steps.** Handlers are pure: the same state, event and choices give the same
+//!   effects, so each is worked out once. Nothing is left out.
+//! - **Ample steps** ([`Reductions::ample`]). A message whose arrival shows nobody anything and
+//!   commutes, tried on the receiver alone, with all else that can happen to it is heard first and
+//!   alone. Steps of different processes commute anyway. No granted message leads to itself by its
+//!   answers, so nothing is put off for ever; what was granted is tried again once every message
+//!   is known, and the search repeated if it does not stand. Runs that may go round for ever are
+//!   judged on the graph with nothing left out, or called kept only so far.
+//! - **Lossy networks as sets** ([`Channel::Lossy`](vez_core::Channel)). What was sent stays: being
+//!   heard again, late or never covers every loss, repetition and reordering.
+//! - **Bits for states** ([`Reductions::bitstate`]) overlook states, and say how many.
+//!
+//! //! **Invariant:** a step is a function of (process state, event, choices), so it is taken once and
 //! remembered; a state of the system is a row of numbers.
 
 mod act;
