@@ -151,6 +151,7 @@ fn page(
 fn index() -> String {
     let mut page = String::from(
         "# vez, in depth\n\n- [Scenario files and results](scenarios.md)\n\
+         - [The lab](lab.md) ([em português](pt/lab.md))\n\
          - [Checking every run](check.md)\n\
          - [What the checker says of every algorithm](checks.md)\n\
          - [How safe a quorum is](quorum.md)\n- [How long to wait](timeout.md)\n\

@@ -42,25 +42,68 @@ export function processMenu(lab, index, place) {
   /** @type {import("./menu.js").Item[]} */
   const asks = mutex
     ? [
-        { id: "acquire", label: words.acquire(moment(hold)), disabled: !now.up, run: () => happenNow(lab, "acquire", [{ node: uid, hold: span(hold) }]) },
-        { id: "withdraw", label: words.withdraw, disabled: now.user !== "waiting", run: () => happenNow(lab, "withdraw", [uid]) },
+        {
+          id: "acquire",
+          label: words.acquire(moment(hold)),
+          disabled: !now.up,
+          run: () => happenNow(lab, "acquire", [{ node: uid, hold: span(hold) }]),
+        },
+        {
+          id: "withdraw",
+          label: words.withdraw,
+          disabled: now.user !== "waiting",
+          run: () => happenNow(lab, "withdraw", [uid]),
+        },
       ]
     : [
         { id: "start", label: words.start, disabled: !now.up, run: () => happenNow(lab, "start", [uid]) },
-        { id: "suspect", label: words.suspect, disabled: !now.up || timeline.n < 2, run: () => suspectMenu(lab, index, place) },
+        {
+          id: "suspect",
+          label: words.suspect,
+          disabled: !now.up || timeline.n < 2,
+          run: () => suspectMenu(lab, index, place),
+        },
       ];
   openMenu(place, words.menuProcess(name, moment(editTime(lab))), [
     { id: "crash", label: words.crash, danger: true, disabled: !now.up, run: () => happenNow(lab, "crash", [uid]) },
-    { id: "crash-unsent", label: words.crashUnsent, danger: true, disabled: !now.up, run: () => happenNow(lab, "crash", [{ node: uid, unsent: true }]) },
+    {
+      id: "crash-unsent",
+      label: words.crashUnsent,
+      danger: true,
+      disabled: !now.up,
+      run: () => happenNow(lab, "crash", [{ node: uid, unsent: true }]),
+    },
     { id: "restart", label: words.restart, run: () => happenNow(lab, "restart", [uid]) },
-    { id: "restart-amnesia", label: words.restartAmnesia, run: () => happenNow(lab, "restart", [{ node: uid, amnesia: true }]) },
-    { id: "pause", label: words.pause(moment(pause)), disabled: !now.up, run: () => happenNow(lab, "pause", [{ node: uid, for: span(pause) }]) },
+    {
+      id: "restart-amnesia",
+      label: words.restartAmnesia,
+      run: () => happenNow(lab, "restart", [{ node: uid, amnesia: true }]),
+    },
+    {
+      id: "pause",
+      label: words.pause(moment(pause)),
+      disabled: !now.up,
+      run: () => happenNow(lab, "pause", [{ node: uid, for: span(pause) }]),
+    },
     "line",
     ...asks,
     "line",
-    { id: "isolate", label: words.isolate, danger: true, disabled: timeline.n < 2, run: () => happenNow(lab, "partition", [[uid]]) },
+    {
+      id: "isolate",
+      label: words.isolate,
+      danger: true,
+      disabled: timeline.n < 2,
+      run: () => happenNow(lab, "partition", [[uid]]),
+    },
     { id: "heal-all", label: words.healAll, run: () => happenNow(lab, "heal", true) },
-    { id: "watch", label: words.watch, run: () => { lab.select(index); lab.emit("watch"); } },
+    {
+      id: "watch",
+      label: words.watch,
+      run: () => {
+        lab.select(index);
+        lab.emit("watch");
+      },
+    },
   ]);
 }
 
@@ -70,9 +113,15 @@ function suspectMenu(lab, index, place) {
   if (!timeline) return;
   const node = timeline.uids[index];
   const others = timeline.uids.filter((uid) => uid !== node);
-  openMenu(place, t().edit.suspectWhom(timeline.names[index]), others.map((of) => ({
-    id: `suspect-${of}`, label: timeline.name(of), run: () => happenNow(lab, "suspect", [{ node, of }]),
-  })));
+  openMenu(
+    place,
+    t().edit.suspectWhom(timeline.names[index]),
+    others.map((of) => ({
+      id: `suspect-${of}`,
+      label: timeline.name(of),
+      run: () => happenNow(lab, "suspect", [{ node, of }]),
+    })),
+  );
 }
 
 /** @param {Lab} lab @param {number} a @param {number} b @param {Place} place */
@@ -85,12 +134,30 @@ export function linkMenu(lab, a, b, place) {
   const slow = delays(lab, SLOW);
   openMenu(place, words.menuLink(oneName, otherName, moment(editTime(lab))), [
     { id: "cut", label: words.cut, danger: true, run: () => happenNow(lab, "cut", [[one, other]]) },
-    { id: "cut-there", label: words.cutOne(oneName, otherName), danger: true, run: () => happenNow(lab, "cut", [`${one}>${other}`]) },
-    { id: "cut-back", label: words.cutOne(otherName, oneName), danger: true, run: () => happenNow(lab, "cut", [`${other}>${one}`]) },
+    {
+      id: "cut-there",
+      label: words.cutOne(oneName, otherName),
+      danger: true,
+      run: () => happenNow(lab, "cut", [`${one}>${other}`]),
+    },
+    {
+      id: "cut-back",
+      label: words.cutOne(otherName, oneName),
+      danger: true,
+      run: () => happenNow(lab, "cut", [`${other}>${one}`]),
+    },
     { id: "heal", label: words.heal, run: () => happenNow(lab, "heal", [[one, other]]) },
     "line",
-    { id: "delay", label: words.delay(moment(slow)), run: () => lab.edit((scenario) => setLink(scenario, one, other, { delay: span(slow) })) },
-    { id: "loss", label: words.loss(percent(LOSS)), run: () => lab.edit((scenario) => setLink(scenario, one, other, { loss: LOSS })) },
+    {
+      id: "delay",
+      label: words.delay(moment(slow)),
+      run: () => lab.edit((scenario) => setLink(scenario, one, other, { delay: span(slow) })),
+    },
+    {
+      id: "loss",
+      label: words.loss(percent(LOSS)),
+      run: () => lab.edit((scenario) => setLink(scenario, one, other, { loss: LOSS })),
+    },
     { id: "fast", label: words.fast, run: () => lab.edit((scenario) => setLink(scenario, one, other, null)) },
   ]);
 }
@@ -138,9 +205,24 @@ export function partitionMenu(lab, inside, place) {
   const set = new Set(inside);
   const groups = [inside, timeline.uids.map((_, i) => i).filter((i) => !set.has(i))];
   if (groups.some((group) => group.length === 0)) return;
-  const names = groups.map((group) => namesOf(group.map((i) => timeline.names[i]), timeline.n));
+  const names = groups.map((group) =>
+    namesOf(
+      group.map((i) => timeline.names[i]),
+      timeline.n,
+    ),
+  );
   openMenu(place, t().edit.menuPartition(names.join(" | ")), [
-    { id: "partition", label: t().edit.doPartition, danger: true, run: () => happenNow(lab, "partition", groups.map((group) => group.map((i) => timeline.uids[i]))) },
+    {
+      id: "partition",
+      label: t().edit.doPartition,
+      danger: true,
+      run: () =>
+        happenNow(
+          lab,
+          "partition",
+          groups.map((group) => group.map((i) => timeline.uids[i])),
+        ),
+    },
     { id: "cancel", label: t().app.cancel, run: () => {} },
   ]);
 }

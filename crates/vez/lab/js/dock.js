@@ -8,11 +8,26 @@ import { t } from "./i18n.js";
 /** @typedef {{left: Panel[], top: Panel[], centre: Panel[], tabs: Panel[]}} Plan */
 
 /** @type {Plan} */
-const WIDE = { left: ["story", "promises", "rules"], top: [], centre: ["diagram"], tabs: ["log", "counters", "waiting", "edit", "setup"] };
+const WIDE = {
+  left: ["story", "promises", "rules"],
+  top: [],
+  centre: ["diagram"],
+  tabs: ["log", "counters", "waiting", "edit", "setup"],
+};
 /** @type {Plan} */
-const MEDIUM = { left: [], top: ["promises"], centre: ["diagram"], tabs: ["log", "rules", "story", "counters", "waiting", "edit", "setup"] };
+const MEDIUM = {
+  left: [],
+  top: ["promises"],
+  centre: ["diagram"],
+  tabs: ["log", "rules", "story", "counters", "waiting", "edit", "setup"],
+};
 /** @type {Plan} */
-const NARROW = { left: [], top: [], centre: [], tabs: ["story", "log", "promises", "rules", "diagram", "counters", "waiting", "edit", "setup"] };
+const NARROW = {
+  left: [],
+  top: [],
+  centre: [],
+  tabs: ["story", "log", "promises", "rules", "diagram", "counters", "waiting", "edit", "setup"],
+};
 
 /** @param {import("./state.js").Lab} lab */
 export function makeDock(lab) {
@@ -29,6 +44,8 @@ export function makeDock(lab) {
       element.hidden = false;
       element.removeAttribute("role");
       element.removeAttribute("tabindex");
+      // What scrolls must be reachable by keyboard.
+      if (plan.left.includes(name)) element.tabIndex = 0;
     }
     const shelf = byId("shelf");
     shelf.append(...NARROW.tabs.map(panel));
@@ -37,9 +54,24 @@ export function makeDock(lab) {
     fill(byId("dock-centre"), ...plan.centre.map(panel));
     fill(byId("dock-panels"), ...plan.tabs.map(panel));
     if (!plan.tabs.includes(open)) open = plan.tabs[0];
-    fill(byId("tabs"), ...plan.tabs.map((name) => el("button", {
-      class: "tab", id: `tab-${name}`, role: "tab", type: "button", "aria-controls": `panel-${name}`, "data-testid": `tab-${name}`, onclick: () => show(name),
-    }, t().tabs[name])));
+    fill(
+      byId("tabs"),
+      ...plan.tabs.map((name) =>
+        el(
+          "button",
+          {
+            class: "tab",
+            id: `tab-${name}`,
+            role: "tab",
+            type: "button",
+            "aria-controls": `panel-${name}`,
+            "data-testid": `tab-${name}`,
+            onclick: () => show(name),
+          },
+          t().tabs[name],
+        ),
+      ),
+    );
     show(open);
   }
 

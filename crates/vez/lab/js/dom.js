@@ -17,7 +17,8 @@ export function el(tag, props = {}, ...children) {
   for (const [key, value] of Object.entries(props)) {
     if (value === undefined || value === null || value === false) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
-    else if (key === "class" || key === "for" || key === "role" || key.includes("-")) element.setAttribute(key, String(value));
+    else if (key === "class" || key === "for" || key === "role" || key.includes("-"))
+      element.setAttribute(key, String(value));
     else /** @type {any} */ (element)[key] = value;
   }
   element.append(.../** @type {(Node|string)[]} */ (children.filter(Boolean)));
@@ -59,8 +60,21 @@ export const reducedMotion = () => matchMedia("(prefers-reduced-motion: reduce)"
 export function showDialog(id, title, closeLabel, ...children) {
   document.getElementById(id)?.remove();
   const dialog = el("dialog", { id, class: "dialog", "aria-label": title, "data-testid": id });
-  const close = el("button", { class: "icon-button", type: "button", "aria-label": closeLabel, "data-testid": `${id}-close`, onclick: () => dialog.close() }, "✕");
-  dialog.append(el("header", { class: "dialog-head" }, el("h2", {}, title), close), el("div", { class: "dialog-body" }, ...children));
+  const close = el(
+    "button",
+    {
+      class: "icon-button",
+      type: "button",
+      "aria-label": closeLabel,
+      "data-testid": `${id}-close`,
+      onclick: () => dialog.close(),
+    },
+    "✕",
+  );
+  dialog.append(
+    el("header", { class: "dialog-head" }, el("h2", {}, title), close),
+    el("div", { class: "dialog-body" }, ...children),
+  );
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
@@ -71,7 +85,26 @@ export function showDialog(id, title, closeLabel, ...children) {
 /** Says something in passing, to eyes and to screen readers. @param {string} text @param {"plain"|"error"} [tone] */
 export function toast(text, tone = "plain") {
   const host = byId("toasts");
-  const note = el("div", { class: `toast toast-${tone}`, role: tone === "error" ? "alert" : "status", "data-testid": "toast" }, text);
+  const note = el(
+    "div",
+    { class: `toast toast-${tone}`, role: tone === "error" ? "alert" : "status", "data-testid": "toast" },
+    text,
+  );
   host.replaceChildren(note);
   setTimeout(() => note.remove(), tone === "error" ? 8000 : 2500);
+}
+
+/**
+ * The size of an element, kept up to date: asking for it while drawing would lay out the page anew.
+ * @param {Element} element
+ * @param {() => void} changed
+ */
+export function watchSize(element, changed) {
+  const size = { width: 0, height: 0 };
+  new ResizeObserver(([entry]) => {
+    size.width = entry.contentRect.width;
+    size.height = entry.contentRect.height;
+    changed();
+  }).observe(element);
+  return size;
 }

@@ -1,6 +1,7 @@
 // @ts-check
 // The language of the page: the browser's, until someone chooses.
 
+import { inPortuguese } from "./i18n/details.js";
 import { en } from "./i18n/en.js";
 import { pt } from "./i18n/pt.js";
 
@@ -45,9 +46,24 @@ export function say(words) {
   return words ? words[code] || words.en || "" : "";
 }
 
+/** Why a promise is broken, in the language of the page. @param {string} detail */
+export function sayDetail(detail) {
+  return code === "pt" ? inPortuguese(detail) : detail;
+}
+
+/** Making one is slow, using it is not. @type {Map<string, Intl.NumberFormat>} */
+const formats = new Map();
+
 /** @param {number} value @param {number} [digits] */
 export function number(value, digits = 3) {
-  return value.toLocaleString(code === "pt" ? "pt-BR" : "en", { maximumFractionDigits: digits });
+  const key = code + digits;
+  let format = formats.get(key);
+  if (!format)
+    formats.set(
+      key,
+      (format = new Intl.NumberFormat(code === "pt" ? "pt-BR" : "en", { maximumFractionDigits: digits })),
+    );
+  return format.format(value);
 }
 
 /** A moment or a span: `12.5 ms`, `3.2 s`. @param {number} ms */
@@ -66,6 +82,6 @@ export function span(ms) {
 export function millis(text) {
   const match = /^\s*([\d.]+)\s*(us|µs|ms|s|m)?\s*$/.exec(text ?? "");
   if (!match) return 0;
-  const unit = { us: 0.001, "µs": 0.001, ms: 1, s: 1000, m: 60_000 }[match[2] ?? "ms"] ?? 1;
+  const unit = { us: 0.001, µs: 0.001, ms: 1, s: 1000, m: 60_000 }[match[2] ?? "ms"] ?? 1;
   return Number(match[1]) * unit;
 }

@@ -6,7 +6,11 @@ import { t } from "./i18n.js";
 import { openLibrary } from "./library.js";
 import { setSpeed } from "./transport.js";
 
-/** @param {import("./state.js").Lab} lab @param {{showAt: (index: number) => void}} dock @param {{step: (way: 1|-1) => void}} stepper */
+/**
+ * @param {import("./state.js").Lab} lab
+ * @param {{showAt: (index: number) => void}} dock
+ * @param {{step: (way: 1|-1) => void}} stepper
+ */
 export function makeKeys(lab, dock, stepper) {
   byId("open-keys").addEventListener("click", showKeys);
   const click = (/** @type {string} */ id) => byId(id).click();
@@ -56,11 +60,34 @@ export function makeKeys(lab, dock, stepper) {
 
 /** @param {HTMLElement} target */
 function isTyping(target) {
-  return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement || (target instanceof HTMLInputElement && !["range", "checkbox", "radio"].includes(target.type));
+  return (
+    target instanceof HTMLTextAreaElement ||
+    target instanceof HTMLSelectElement ||
+    (target instanceof HTMLInputElement && !["range", "checkbox", "radio"].includes(target.type))
+  );
 }
 
 function showKeys() {
   const { title, rows } = t().keys;
-  showDialog("keys", title, t().app.close, el("table", { class: "keys" }, el("tbody", {}, ...rows.map(([key, does]) =>
-    el("tr", {}, el("td", {}, ...key.split(" · ").flatMap((one, i) => [i ? " · " : "", el("kbd", {}, one)])), el("td", {}, does))))));
+  showDialog(
+    "keys",
+    title,
+    t().app.close,
+    el(
+      "table",
+      { class: "keys" },
+      el(
+        "tbody",
+        {},
+        ...rows.map(([key, does]) =>
+          el(
+            "tr",
+            {},
+            el("td", {}, ...key.split(" · ").flatMap((one, i) => [i ? " · " : "", el("kbd", {}, one)])),
+            el("td", {}, does),
+          ),
+        ),
+      ),
+    ),
+  );
 }

@@ -44,10 +44,14 @@ export function makeLog(lab) {
 
   function words() {
     const timeline = lab.timeline;
-    setText(filterLabel, t().tabs.log);
+    setText(filterLabel, t().log.show);
     list.setAttribute("aria-label", t().log.label);
     const kept = filter.value;
-    fill(filter, el("option", { value: "" }, t().log.all), ...(timeline?.names ?? []).map((name, i) => el("option", { value: String(i) }, t().log.only(name))));
+    fill(
+      filter,
+      el("option", { value: "" }, t().log.all),
+      ...(timeline?.names ?? []).map((name, i) => el("option", { value: String(i) }, t().log.only(name))),
+    );
     filter.value = timeline && Number(kept) < timeline.n ? kept : "";
     shown = timeline;
     rebuild();
@@ -95,14 +99,32 @@ export function makeLog(lab) {
   function makeRow(timeline, index) {
     const step = stepAt(index);
     const told = tellStep(timeline, step);
-    const row = el("div", {
-      class: told.broken.length ? "log-row violation" : "log-row", role: "option", id: `log-row-${step}`, "data-row": index, "data-step": step,
-      "aria-setsize": count(), "aria-posinset": index + 1, "data-testid": "log-row", title: [sentence(told), told.detail, ...told.broken].filter(Boolean).join("\n"),
-      onclick: () => { lab.pause(); lab.goTo(step + 1); },
-    },
-    el("time", {}, moment(timeline.stepTime[step])),
-    el("span", { class: "what" }, told.broken.length ? el("span", { class: "why" }, `✗ ${told.broken.join("; ")} — `) : null, sentence(told)),
-    el("span", { class: "detail" }, told.detail));
+    const row = el(
+      "div",
+      {
+        class: told.broken.length ? "log-row violation" : "log-row",
+        role: "option",
+        id: `log-row-${step}`,
+        "data-row": index,
+        "data-step": step,
+        "aria-setsize": count(),
+        "aria-posinset": index + 1,
+        "data-testid": "log-row",
+        title: [sentence(told), told.detail, ...told.broken].filter(Boolean).join("\n"),
+        onclick: () => {
+          lab.pause();
+          lab.goTo(step + 1);
+        },
+      },
+      el("time", {}, moment(timeline.stepTime[step])),
+      el(
+        "span",
+        { class: "what" },
+        told.broken.length ? el("span", { class: "why" }, `✗ ${told.broken.join("; ")} — `) : null,
+        sentence(told),
+      ),
+      el("span", { class: "detail" }, told.detail),
+    );
     row.style.top = `${index * ROW}px`;
     return row;
   }
@@ -117,8 +139,14 @@ export function makeLog(lab) {
     event.preventDefault();
     lab.step(/** @type {1|-1} */ (way));
   });
-  new ResizeObserver(() => { follow(); render(); }).observe(list);
+  new ResizeObserver(() => {
+    follow();
+    render();
+  }).observe(list);
   lab.on("run", () => (shown === lab.timeline ? render() : words()));
   lab.on("language", words);
-  lab.on("step", () => { follow(); render(); });
+  lab.on("step", () => {
+    follow();
+    render();
+  });
 }

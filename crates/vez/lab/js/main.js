@@ -1,5 +1,32 @@
 // @ts-check
 // Puts the page together.
+//
+// What a test can take hold of, by `data-testid`:
+//   open-library, library-search, algorithm-NAME, story-ID    pick an algorithm or a story
+//   undo, redo, switch-language, switch-theme, open-keys       the bar above
+//   play, step-back, step-forward, to-start, to-end, scrubber, speed, skip-quiet, position
+//   previous-KIND, next-KIND     jumps; KIND is receive, violation, and entry or election
+//   stage, stage-canvas, process-UID, side-heading             a stage; the button of a process
+//   menu, menu-ACTION            crash, crash-unsent, restart, restart-amnesia, pause, acquire, withdraw, start,
+//                                suspect, suspect-UID, isolate, heal-all, watch (a process); cut, cut-there,
+//                                cut-back, heal, delay, loss, fast (a link); drop, duplicate, hold, normal (a
+//                                message); partition, cancel (a line drawn on the stage)
+//   bin-drop, bin-twice, bin-hold                              where a dragged message can be dropped
+//   tab-NAME, panel-NAME         story, promises, rules, log, counters, waiting, edit, setup, diagram
+//   now-text, story-title, story-look, clause (data-upon, aria-current), promise-NAME (data-state)
+//   log, log-row (data-step), log-filter, count-KIND, count-total, count-lost, count-flight, count-outcome
+//   wait-reason, wait-circle, process-state
+//   edit-action, edit-who, edit-whom, edit-span, edit-value, edit-groups, edit-at, edit-apply
+//   flight, flight-drop, flight-twice, flight-hold, happening, happening-remove
+//   setup-nodes, setup-ids, setup-seed, setup-dice, setup-topology, setup-until, setup-delay, setup-loss,
+//   setup-duplicate, setup-fifo, setup-algorithm, config-NAME
+//   open-compare (again to stop), compare-KIND, compare-KIND-choice, compare-go    KIND: algorithm, seed, story, same
+//   open-find, find-promise, find-nodes, find-entries, find-crashes, find-losses, find-duplicates, find-states,
+//   find-without-NAME, find-go, find-cancel, find-status, find-result, find-play
+//   open-share, share-link, share-copy, export-FORMAT, import-file
+//   toggle-predict, predict, predict-question, predict-option (data-answer), predict-verdict, predict-next,
+//   predict-score, predict-reset, diagram, diagram-in, diagram-out, diagram-fit, toast
+// `window.vezLab` has `ready`, `lab`, `time()` and `frameTimes()`.
 
 import * as api from "./api.js";
 import { startClock } from "./clock.js";
@@ -59,7 +86,8 @@ function makeStages() {
   lab.on("sides", () => {
     stages = lab.sides.map((side) => stages.find((stage) => stage.side === side) ?? new Stage(lab, side));
     const host = byId("stages");
-    if (host.children.length !== stages.length || stages.some((stage, i) => host.children[i] !== stage.root)) fill(host, ...stages.map((stage) => stage.root));
+    if (host.children.length !== stages.length || stages.some((stage, i) => host.children[i] !== stage.root))
+      fill(host, ...stages.map((stage) => stage.root));
     host.classList.toggle("two", stages.length > 1);
   });
   lab.on(["run", "sides", "language", "busy", "theme"], () => stages.forEach((stage) => stage.update()));
@@ -86,7 +114,8 @@ function makeBar() {
     element.append(icon(/** @type {import("./icons.js").Icon} */ (element.dataset.icon)));
   }
   const words = () => {
-    for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-say]"))) setText(element, lookUp(element.dataset.say));
+    for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-say]")))
+      setText(element, lookUp(element.dataset.say));
     for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-label]"))) {
       element.setAttribute("aria-label", lookUp(element.dataset.label));
       if (element instanceof HTMLButtonElement) element.title = lookUp(element.dataset.label);

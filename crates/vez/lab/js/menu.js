@@ -17,7 +17,11 @@ let closeOpen = null;
 export function openMenu(place, title, items) {
   closeOpen?.();
   const back = /** @type {HTMLElement|null} */ (document.activeElement);
-  const menu = el("div", { class: "menu", role: "menu", "aria-label": title, "data-testid": "menu" }, el("div", { class: "menu-title", "aria-hidden": "true" }, title));
+  const menu = el(
+    "div",
+    { class: "menu", role: "menu", "aria-label": title, "data-testid": "menu" },
+    el("div", { class: "menu-title", "aria-hidden": "true" }, title),
+  );
   for (const item of items) {
     if (item === "line") {
       menu.append(el("div", { class: "menu-line", role: "separator" }));
@@ -27,10 +31,21 @@ export function openMenu(place, title, items) {
       close();
       item.run();
     };
-    menu.append(el("button", {
-      class: item.danger ? "menu-item danger" : "menu-item", role: "menuitem", type: "button", tabIndex: -1,
-      disabled: item.disabled ?? false, "data-testid": item.id ? `menu-${item.id}` : undefined, onclick: choose,
-    }, item.label));
+    menu.append(
+      el(
+        "button",
+        {
+          class: item.danger ? "menu-item danger" : "menu-item",
+          role: "menuitem",
+          type: "button",
+          tabIndex: -1,
+          disabled: item.disabled ?? false,
+          "data-testid": item.id ? `menu-${item.id}` : undefined,
+          onclick: choose,
+        },
+        item.label,
+      ),
+    );
   }
   const choices = /** @type {HTMLElement[]} */ ([...menu.querySelectorAll("[role=menuitem]:not(:disabled)")]);
   /** @param {KeyboardEvent} event */
@@ -39,7 +54,10 @@ export function openMenu(place, title, items) {
     const to = { ArrowDown: at + 1, ArrowUp: at - 1 + choices.length, Home: 0, End: choices.length - 1 }[event.key];
     if (to !== undefined) choices[to % choices.length]?.focus();
     else if (event.key === "Escape" || event.key === "Tab") close();
-    else if (event.key.length === 1) choices.find((choice, i) => i > at && choice.textContent?.toLowerCase().startsWith(event.key.toLowerCase()))?.focus();
+    else if (event.key.length === 1)
+      choices
+        .find((choice, i) => i > at && choice.textContent?.toLowerCase().startsWith(event.key.toLowerCase()))
+        ?.focus();
     if (to !== undefined || event.key === "Escape") event.preventDefault();
     event.stopPropagation();
   }

@@ -9,6 +9,8 @@ import { colours, kindColour } from "./palette.js";
 const CARDS_MAX = 12;
 /** Up to so many messages under way carry their kind. */
 const PILLS_MAX = 40;
+/** And only among so many processes. */
+const PILLS_NODES_MAX = 24;
 /** Messages of both directions of a link keep this far apart. */
 const LANE = 6;
 
@@ -31,6 +33,9 @@ const LANE = 6;
  * @property {boolean} radio
  */
 
+/** A field that says nothing yet. */
+const NOTHING = /^(?:(?:\w+=)?(?:–|0|false|\[\]|\{\})(?:, |$))+$/;
+
 /** @param {number} n @param {number} size */
 export function radiusFor(n, size) {
   const room = (size * 2.4) / (n + 4);
@@ -47,15 +52,22 @@ export class Painter {
     this.width = 0;
     this.height = 0;
     this.cards = false;
+    this.crowded = false;
   }
 
-  /** @param {number} width @param {number} height @param {number} n */
-  resize(width, height, n) {
+  /**
+   * @param {number} width
+   * @param {number} height
+   * @param {number} n
+   * @param {boolean} isGraph where processes stand anywhere
+   */
+  resize(width, height, n, isGraph) {
     const ratio = Math.min(2, devicePixelRatio || 1);
     this.width = width;
     this.height = height;
     this.ratio = ratio;
-    this.cards = n <= CARDS_MAX && width >= 420;
+    this.cards = n <= CARDS_MAX && width >= 300;
+    this.crowded = n > 8 && isGraph;
     for (const canvas of [this.canvas, this.backdrop]) {
       canvas.width = Math.round(width * ratio);
       canvas.height = Math.round(height * ratio);
@@ -67,7 +79,9 @@ export class Painter {
   margins(radius) {
     const narrow = this.width < 560;
     if (!this.cards) return { marginX: radius + 22, marginY: radius + 32 };
-    return { marginX: radius + (narrow ? 60 : Math.min(190, this.width * 0.2)), marginY: radius + Math.min(86, this.height * 0.17) };
+    if (this.crowded) return { marginX: radius + 100, marginY: radius + 40 };
+    if (narrow) return { marginX: radius + 34, marginY: radius + 34 };
+    return { marginX: radius + Math.min(190, this.width * 0.2), marginY: radius + Math.min(86, this.height * 0.17) };
   }
 
   /** @param {Scene} scene */
@@ -80,6 +94,9 @@ export class Painter {
     ctx.drawImage(this.backdrop, 0, 0);
     ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.#suspicions(scene);
+    if (this.cards)
+      for (let i = 0; i < scene.timeline.n; i++)
+        this.#card(scene, i, scene.timeline.processes.condition(i, scene.position));
     this.#messages(scene);
     this.#processes(scene);
     this.#overlay(scene);
@@ -87,7 +104,13 @@ export class Painter {
 
   /** The links, drawn once until they change. @param {Scene} scene */
   #backdrop(scene) {
-    const key = [this.width, this.height, document.documentElement.dataset.theme, JSON.stringify(scene.wires.groups), scene.wires.any ? scene.position : ""].join();
+    const key = [
+      this.width,
+      this.height,
+      document.documentElement.dataset.theme,
+      JSON.stringify(scene.wires.groups),
+      scene.wires.any ? scene.position : "",
+    ].join();
     if (key === this.backdropKey && this.backdropTopology === scene.placement) return;
     this.backdropKey = key;
     this.backdropTopology = scene.placement;
@@ -184,7 +207,7 @@ export class Painter {
     const { ctx } = this;
     const { timeline, position } = scene;
     const flying = timeline.flight.at(position);
-    const pills = flying.length <= PILLS_MAX && timeline.n <= 24;
+    const pills = flying.length <= PILLS_MAX && timeline.n <= PILLS_NODES_MAX;
     const size = flying.length > 2000 ? 3 : timeline.n > 60 ? 4 : 6;
     const { kind, fate, arrives, sent, departs, ends } = timeline.messages;
     for (let k = 0; k < timeline.kinds.length; k++) {
@@ -192,7 +215,10 @@ export class Painter {
       for (const message of flying) {
         if (kind[message] !== k || scene.overlay.dragged?.message === message) continue;
         const { x, y } = messageAt(scene, message);
-        const lostAtOnce = fate[message] === LOST && departs[message] <= ends[message] && arrives[message] - sent[message] <= timeline.messages.delay / 2;
+        const lostAtOnce =
+          fate[message] === LOST &&
+          departs[message] <= ends[message] &&
+          arrives[message] - sent[message] <= timeline.messages.delay / 2;
         ctx.globalAlpha = lostAtOnce ? 1 - progress(timeline, message, scene.time) : 1;
         if (pills) this.#pill(x, y, timeline.kinds[k], k);
         else ctx.fillRect(x - size / 2, y - size / 2, size, size);
@@ -223,7 +249,6 @@ export class Painter {
     for (let i = 0; i < timeline.n; i++) {
       const now = timeline.processes.condition(i, position);
       this.#process(scene, i, now, i === current);
-      if (this.cards) this.#card(scene, i, now);
     }
   }
 
@@ -244,11 +269,15 @@ export class Painter {
     }
     ctx.beginPath();
     ctx.arc(x, y, radius, 0, 2 * Math.PI);
-    const [fillColour, line] = !now.up ? [palette.sunk, palette.down]
-      : now.user === "inside" ? [palette["inside-soft"], palette.inside]
-      : leads ? [palette["leader-soft"], palette.leader]
-      : now.user === "waiting" ? [palette["waiting-soft"], palette.waiting]
-      : [palette.card, palette["strong-line"]];
+    const [fillColour, line] = !now.up
+      ? [palette.sunk, palette.down]
+      : now.user === "inside"
+        ? [palette["inside-soft"], palette.inside]
+        : leads
+          ? [palette["leader-soft"], palette.leader]
+          : now.user === "waiting"
+            ? [palette["waiting-soft"], palette.waiting]
+            : [palette.card, palette["strong-line"]];
     ctx.fillStyle = fillColour;
     ctx.fill();
     ctx.strokeStyle = line;
@@ -304,21 +333,37 @@ export class Painter {
     ctx.fill();
   }
 
-  /** What it is and knows, written on the side where there is room. @param {Scene} scene @param {number} i @param {import("./processes.js").Condition} now */
+  /**
+   * What it is and knows, written on the side where there is room.
+   * @param {Scene} scene
+   * @param {number} i
+   * @param {import("./processes.js").Condition} now
+   */
   #card(scene, i, now) {
     const { ctx } = this;
     const palette = colours();
     const { timeline, points, radius, placement } = scene;
     const few = timeline.n <= 6 && this.height > 380;
-    const lines = cardLines(scene, i, now, few ? 4 : timeline.n <= 8 ? 3 : 2, this.width < 560 ? 0 : 1);
+    const lines = cardLines(
+      scene,
+      i,
+      now,
+      this.crowded ? 1 : few ? 4 : timeline.n <= 8 ? 3 : 2,
+      this.width < 560 ? 0 : 1,
+    );
     if (lines.length === 0) return;
     const [ax, ay] = [placement.awayX[i], placement.awayY[i]];
-    const side = Math.abs(ax) > 0.35 ? Math.sign(ax) : 0;
+    // On a phone there is room above and below only.
+    const side = Math.abs(ax) > 0.35 && this.width >= 560 ? Math.sign(ax) : 0;
     const height = lines.length * 14;
     const x = points[i].x + (side ? side * (radius + 9) : 0);
-    let y = side ? points[i].y - height / 2 + 7 + ay * 8 : ay < 0 ? points[i].y - radius - (now.leader === i ? 22 : 10) - height + 7 : points[i].y + radius + 15;
+    let y = side
+      ? points[i].y - height / 2 + 7 + ay * 8
+      : ay < 0
+        ? points[i].y - radius - (now.leader === i ? 22 : 10) - height + 7
+        : points[i].y + radius + 15;
     y = Math.max(12, Math.min(this.height - height, y));
-    const room = side > 0 ? this.width - x - 6 : side < 0 ? x - 6 : 190;
+    const room = Math.min(side > 0 ? this.width - x - 6 : side < 0 ? x - 6 : 190, this.crowded ? 120 : 210);
     ctx.textAlign = side > 0 ? "left" : side < 0 ? "right" : "center";
     ctx.textBaseline = "middle";
     lines.forEach((line, j) => {
@@ -394,15 +439,28 @@ function cardLines(scene, i, now, max, fields) {
     text: field.name ? `${field.name}: ${field.text}` : field.text,
     status: false,
     step: field.step,
-    plain: field.name === "leader" || /^(–|0|false|\[\]|\{\})$/.test(field.text),
+    plain: field.name === "leader" || NOTHING.test(field.text),
     // What just changed is marked, and the mark fades as time goes on.
-    fresh: field.step < timeline.base ? 0 : field.step === position - 1 ? 1 : Math.max(0, 1 - (time - timeline.stepTime[field.step]) / fade),
+    fresh:
+      field.step < timeline.base
+        ? 0
+        : field.step === position - 1
+          ? 1
+          : Math.max(0, 1 - (time - timeline.stepTime[field.step]) / fade),
   }));
-  const shown = fresh.filter((field) => !field.plain || field.fresh > 0).sort((a, b) => b.step - a.step).slice(0, max);
+  const shown = fresh
+    .filter((field) => !field.plain || field.fresh > 0)
+    .sort((a, b) => b.step - a.step)
+    .slice(0, max);
   return lines.concat(shown);
 }
 
-/** How far a message has come, from 0 to 1. @param {import("./timeline.js").Timeline} timeline @param {number} message @param {number} time */
+/**
+ * How far a message has come, from 0 to 1.
+ * @param {import("./timeline.js").Timeline} timeline
+ * @param {number} message
+ * @param {number} time
+ */
 export function progress(timeline, message, time) {
   const { sent, arrives } = timeline.messages;
   const whole = arrives[message] - sent[message];
@@ -411,14 +469,17 @@ export function progress(timeline, message, time) {
 
 /** Where a message is. @param {Scene} scene @param {number} message */
 export function messageAt({ timeline, points, radius, time }, message) {
-  const { from, to, fate, sent, arrives, delay } = timeline.messages;
+  const { from, to, kind, fate, sent, arrives, delay } = timeline.messages;
   const [a, b] = [points[from[message]], points[to[message]]];
   let share = progress(timeline, message, time);
   // One that is lost as it is sent gets half way.
   if (fate[message] === LOST && arrives[message] - sent[message] <= delay / 2) share /= 2;
   const length = Math.hypot(b.x - a.x, b.y - a.y) || 1;
   const [ux, uy] = [(b.x - a.x) / length, (b.y - a.y) / length];
-  const along = radius + (length - 2 * radius) * share;
+  // Beside the process, not under it, when it has just been sent.
+  const half = timeline.n <= PILLS_NODES_MAX ? timeline.kinds[kind[message]].length * 3.3 + 7 : 2;
+  const gap = Math.min(radius + 3 + Math.abs(ux) * half + Math.abs(uy) * Math.min(half, 9), length / 2);
+  const along = gap + (length - 2 * gap) * share;
   return { x: a.x + ux * along - uy * LANE, y: a.y + uy * along + ux * LANE };
 }
 
@@ -428,7 +489,12 @@ function shorten(from, towards, by) {
   return { x: from.x + ((towards.x - from.x) / length) * by, y: from.y + ((towards.y - from.y) / length) * by };
 }
 
-/** As much of a text as there is room for. @param {CanvasRenderingContext2D} ctx @param {string} text @param {number} room */
+/**
+ * As much of a text as there is room for.
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {string} text
+ * @param {number} room
+ */
 function fit(ctx, text, room) {
   if (text.length <= 4 || ctx.measureText(text).width <= room) return text;
   let length = Math.min(text.length, Math.floor(room / 6));

@@ -2,8 +2,28 @@
 // The colours of the style sheet, for the canvases.
 
 const NAMES = /** @type {const} */ ([
-  "paper", "card", "sunk", "ink", "muted", "line", "strong-line", "accent", "accent-soft", "on-accent", "inside",
-  "inside-soft", "waiting", "waiting-soft", "leader", "leader-soft", "broken", "broken-soft", "kept", "down", "sans", "mono",
+  "paper",
+  "card",
+  "sunk",
+  "ink",
+  "muted",
+  "line",
+  "strong-line",
+  "accent",
+  "accent-soft",
+  "on-accent",
+  "inside",
+  "inside-soft",
+  "waiting",
+  "waiting-soft",
+  "leader",
+  "leader-soft",
+  "broken",
+  "broken-soft",
+  "kept",
+  "down",
+  "sans",
+  "mono",
 ]);
 
 /** @typedef {Record<typeof NAMES[number], string> & {kinds: string[]}} Palette */
@@ -17,7 +37,10 @@ export function colours() {
   const style = getComputedStyle(document.documentElement);
   const read = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
   const entries = NAMES.map((name) => [name, read(name)]);
-  palette = /** @type {Palette} */ ({ ...Object.fromEntries(entries), kinds: Array.from({ length: 8 }, (_, i) => read(`kind-${i}`)) });
+  palette = /** @type {Palette} */ ({
+    ...Object.fromEntries(entries),
+    kinds: Array.from({ length: 8 }, (_, i) => read(`kind-${i}`)),
+  });
   return palette;
 }
 

@@ -39,14 +39,25 @@ export function place(topology, indexOf) {
   return { x, y, edges, ...room(x, y, edges, topology.shape) };
 }
 
-/** The first `inner` in the middle, the others round it. @param {Float32Array} x @param {Float32Array} y @param {number} inner */
+/**
+ * The first `inner` in the middle, the others round it.
+ * @param {Float32Array} x
+ * @param {Float32Array} y
+ * @param {number} inner
+ */
 function circle(x, y, inner) {
   const around = x.length - inner;
   for (let i = inner; i < x.length; i++) {
-    const angle = (2 * Math.PI * (i - inner)) / around - Math.PI / 2;
+    // Below the one in the middle there must be room to write.
+    const turn = inner && around % 2 === 0 ? 0.5 : 0;
+    const angle = (2 * Math.PI * (i - inner + turn)) / around - Math.PI / 2;
     // One alone beside the middle stands to its right.
     x[i] = around === 1 && inner ? 0.6 : Math.cos(angle);
     y[i] = around === 1 && inner ? 0 : Math.sin(angle);
+  }
+  if (around > 2) {
+    stretch(x);
+    stretch(y);
   }
 }
 
@@ -61,7 +72,12 @@ function rows(x, y, columns, snake) {
   }
 }
 
-/** Links pull, processes push each other away. @param {Float32Array} x @param {Float32Array} y @param {[number, number][]} edges */
+/**
+ * Links pull, processes push each other away.
+ * @param {Float32Array} x
+ * @param {Float32Array} y
+ * @param {[number, number][]} edges
+ */
 function springs(x, y, edges) {
   const n = x.length;
   circle(x, y, 0);
@@ -96,14 +112,34 @@ function springs(x, y, edges) {
       y[i] += (fy[i] / length) * Math.min(length, heat);
     }
   }
+  layDown(x, y);
   stretch(x);
   stretch(y);
 }
 
+/** Turns what is long so that it lies: the stage is wider than high. @param {Float32Array} x @param {Float32Array} y */
+function layDown(x, y) {
+  const mean = (/** @type {Float32Array} */ values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [mx, my] = [mean(x), mean(y)];
+  let [xx, xy, yy] = [0, 0, 0];
+  for (let i = 0; i < x.length; i++) {
+    xx += (x[i] - mx) ** 2;
+    xy += (x[i] - mx) * (y[i] - my);
+    yy += (y[i] - my) ** 2;
+  }
+  const angle = 0.5 * Math.atan2(2 * xy, xx - yy);
+  const [cos, sin] = [Math.cos(angle), Math.sin(angle)];
+  for (let i = 0; i < x.length; i++) {
+    const [dx, dy] = [x[i] - mx, y[i] - my];
+    x[i] = dx * cos + dy * sin;
+    y[i] = dy * cos - dx * sin;
+  }
+}
+
 /** Uses the whole width. @param {Float32Array} values */
 function stretch(values) {
-  const low = Math.min(...values);
-  const high = Math.max(...values);
+  const low = values.reduce((least, value) => Math.min(least, value));
+  const high = values.reduce((most, value) => Math.max(most, value));
   for (let i = 0; i < values.length; i++) values[i] = high > low ? (2 * (values[i] - low)) / (high - low) - 1 : 0;
 }
 
@@ -120,18 +156,7 @@ function room(x, y, edges, shape) {
     awayX.fill(0);
     awayY.fill(1);
   } else if (shape === "graph" || shape === "random") {
-    // Away from one's neighbours, and a little away from the middle.
-    for (let i = 0; i < x.length; i++) {
-      awayX[i] *= 0.4;
-      awayY[i] *= 0.4;
-    }
-    for (const [a, b] of edges) {
-      const length = Math.hypot(x[a] - x[b], y[a] - y[b]) || 1;
-      awayX[a] += (x[a] - x[b]) / length;
-      awayY[a] += (y[a] - y[b]) / length;
-      awayX[b] += (x[b] - x[a]) / length;
-      awayY[b] += (y[b] - y[a]) / length;
-    }
+    freest(x, y, edges, awayX, awayY);
   }
   for (let i = 0; i < x.length; i++) {
     const length = Math.hypot(awayX[i], awayY[i]);
@@ -139,4 +164,39 @@ function room(x, y, edges, shape) {
     awayY[i] = length < 0.05 ? 1 : awayY[i] / length;
   }
   return { awayX, awayY };
+}
+
+/**
+ * Of the four ways to write, the one farthest from every link.
+ * @param {Float32Array} x
+ * @param {Float32Array} y
+ * @param {[number, number][]} edges
+ * @param {Float32Array} awayX
+ * @param {Float32Array} awayY
+ */
+function freest(x, y, edges, awayX, awayY) {
+  const ways = [
+    [1, 0],
+    [-1, 0],
+    [0, 1],
+    [0, -1],
+  ];
+  /** How much each way goes along with the link that is nearest to it. */
+  const worst = Array.from(x, () => [-1, -1, -1, -1]);
+  for (const [a, b] of edges) {
+    const length = Math.hypot(x[b] - x[a], y[b] - y[a]) || 1;
+    const [ux, uy] = [(x[b] - x[a]) / length, (y[b] - y[a]) / length];
+    ways.forEach(([wx, wy], i) => {
+      const along = ux * wx + uy * wy;
+      worst[a][i] = Math.max(worst[a][i], along);
+      worst[b][i] = Math.max(worst[b][i], -along);
+    });
+  }
+  worst.forEach((row, node) => {
+    // Outwards, if nothing else decides.
+    const score = row.map((along, i) => along - 0.1 * (ways[i][0] * x[node] + ways[i][1] * y[node]));
+    const [wx, wy] = ways[score.indexOf(Math.min(...score))];
+    awayX[node] = wx;
+    awayY[node] = wy;
+  });
 }

@@ -54,7 +54,8 @@ export function handleStage(stage) {
   canvas.addEventListener("pointermove", (event) => {
     const point = local(event);
     if (!drag) {
-      canvas.style.cursor = messageNear(stage, point) !== null ? "grab" : linkNear(stage, point) ? "pointer" : "crosshair";
+      canvas.style.cursor =
+        messageNear(stage, point) !== null ? "grab" : linkNear(stage, point) ? "pointer" : "crosshair";
       return;
     }
     const far = Math.hypot(point.x - drag.start.x, point.y - drag.start.y) >= DRAG_MIN;
@@ -100,19 +101,36 @@ export function handleStage(stage) {
 /** @param {Element} bin @param {PointerEvent} event */
 function isOver(bin, event) {
   const box = bin.getBoundingClientRect();
-  return event.clientX >= box.left && event.clientX <= box.right && event.clientY >= box.top && event.clientY <= box.bottom;
+  return (
+    event.clientX >= box.left && event.clientX <= box.right && event.clientY >= box.top && event.clientY <= box.bottom
+  );
 }
 
 /** Where a dragged message can be dropped. @param {import("./stage.js").Stage} stage */
 function showBins(stage) {
   const words = t().stage;
-  const bins = el("div", { class: "bins", "aria-label": words.dropHere },
-    ...["drop", "twice", "hold"].map((id) => el("div", { class: "bin", "data-bin": id, "data-testid": `bin-${id}` }, words[/** @type {"drop"|"twice"|"hold"} */ (id)])));
+  const bins = el(
+    "div",
+    { class: "bins", "aria-label": words.dropHere },
+    ...["drop", "twice", "hold"].map((id) =>
+      el(
+        "div",
+        { class: "bin", "data-bin": id, "data-testid": `bin-${id}` },
+        words[/** @type {"drop"|"twice"|"hold"} */ (id)],
+      ),
+    ),
+  );
   stage.root.append(bins);
   return bins;
 }
 
-/** @param {import("./stage.js").Stage} stage @param {number} message @param {HTMLElement} bins @param {PointerEvent} event @param {Point} place */
+/**
+ * @param {import("./stage.js").Stage} stage
+ * @param {number} message
+ * @param {HTMLElement} bins
+ * @param {PointerEvent} event
+ * @param {Point} place
+ */
 function dropInto(stage, message, bins, event, place) {
   const bin = /** @type {HTMLElement|undefined} */ ([...bins.children].find((child) => isOver(child, event)));
   const actions = messageActions(stage.lab, message);
@@ -126,7 +144,9 @@ function dropInto(stage, message, bins, event, place) {
 function messageNear(stage, point) {
   const { timeline, placement } = stage;
   if (!timeline || !placement) return null;
-  const scene = /** @type {import("./painter.js").Scene} */ (/** @type {unknown} */ ({ timeline, points: stage.points, radius: stage.radius, time: stage.visualTime }));
+  const scene = /** @type {import("./painter.js").Scene} */ (
+    /** @type {unknown} */ ({ timeline, points: stage.points, radius: stage.radius, time: stage.visualTime })
+  );
   let best = null;
   let reach = MESSAGE_REACH;
   for (const message of timeline.flight.at(stage.position())) {
@@ -158,10 +178,13 @@ export function enclosed(stroke, points) {
   const [first, last] = [stroke[0], stroke[stroke.length - 1]];
   const gap = Math.hypot(last.x - first.x, last.y - first.y);
   let length = 0;
-  for (let i = 1; i < stroke.length; i++) length += Math.hypot(stroke[i].x - stroke[i - 1].x, stroke[i].y - stroke[i - 1].y);
-  const isIn = gap < length * CLOSED
-    ? (/** @type {Point} */ point) => inPolygon(point, stroke)
-    : (/** @type {Point} */ point) => (last.x - first.x) * (point.y - first.y) - (last.y - first.y) * (point.x - first.x) > 0;
+  for (let i = 1; i < stroke.length; i++)
+    length += Math.hypot(stroke[i].x - stroke[i - 1].x, stroke[i].y - stroke[i - 1].y);
+  const isIn =
+    gap < length * CLOSED
+      ? (/** @type {Point} */ point) => inPolygon(point, stroke)
+      : (/** @type {Point} */ point) =>
+          (last.x - first.x) * (point.y - first.y) - (last.y - first.y) * (point.x - first.x) > 0;
   return points.map((_, i) => i).filter((i) => isIn(points[i]));
 }
 
@@ -170,12 +193,17 @@ function inPolygon(point, polygon) {
   let inside = false;
   for (let i = 0, j = polygon.length - 1; i < polygon.length; j = i++) {
     const [a, b] = [polygon[i], polygon[j]];
-    if (a.y > point.y !== b.y > point.y && point.x < ((b.x - a.x) * (point.y - a.y)) / (b.y - a.y) + a.x) inside = !inside;
+    if (a.y > point.y !== b.y > point.y && point.x < ((b.x - a.x) * (point.y - a.y)) / (b.y - a.y) + a.x)
+      inside = !inside;
   }
   return inside;
 }
 
-/** Arrows go from process to process while Alt is held, or where not all are tab stops. @param {KeyboardEvent} event @param {HTMLElement} buttons */
+/**
+ * Arrows go from process to process while Alt is held, or where not all are tab stops.
+ * @param {KeyboardEvent} event
+ * @param {HTMLElement} buttons
+ */
 function moveFocus(event, buttons) {
   const way = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   const all = /** @type {HTMLElement[]} */ ([...buttons.children]);

@@ -1,7 +1,7 @@
 // @ts-check
 // Predict mode: before a step the page asks what will happen, and keeps score.
 
-import { byId, el, fill, reducedMotion } from "./dom.js";
+import { byId, el, fill } from "./dom.js";
 import { t } from "./i18n.js";
 import { countUpTo } from "./sorted.js";
 import { tellStep } from "./words.js";
@@ -47,21 +47,59 @@ export function makePredict(lab) {
     }
     const { text, options, answer } = question;
     const verdict = given === null ? null : given === answer ? words.right : words.wrong(answer);
-    fill(root, el("p", { class: "question", id: "predict-question", "data-testid": "predict-question" }, text),
-      el("div", { class: "options", role: "group", "aria-labelledby": "predict-question" }, ...options.map((option) => el("button", {
-        type: "button", disabled: given !== null, "data-testid": "predict-option", "data-answer": option === answer ? "right" : "wrong",
-        class: given === null ? "" : option === answer ? "right" : option === given ? "wrong" : "", onclick: () => choose(option),
-      }, option))),
+    fill(
+      root,
+      el("p", { class: "question", id: "predict-question", "data-testid": "predict-question" }, text),
+      el(
+        "div",
+        { class: "options", role: "group", "aria-labelledby": "predict-question" },
+        ...options.map((option) =>
+          el(
+            "button",
+            {
+              type: "button",
+              disabled: given !== null,
+              "data-testid": "predict-option",
+              "data-answer": option === answer ? "right" : "wrong",
+              class: given === null ? "" : option === answer ? "right" : option === given ? "wrong" : "",
+              onclick: () => choose(option),
+            },
+            option,
+          ),
+        ),
+      ),
       given !== null ? el("p", { role: "status", "data-testid": "predict-verdict" }, verdict) : null,
-      given !== null ? el("button", { type: "button", class: "primary", "data-testid": "predict-next", onclick: ask }, words.next) : null,
-      scoreLine());
+      given !== null
+        ? el("button", { type: "button", class: "primary", "data-testid": "predict-next", onclick: ask }, words.next)
+        : null,
+      scoreLine(),
+    );
     if (given !== null) /** @type {HTMLElement|null} */ (root.querySelector("[data-testid=predict-next]"))?.focus();
   }
 
   function scoreLine() {
     const words = t().predict;
-    return el("span", { class: "score", "data-testid": "predict-score" }, words.score(score.right, score.asked), score.streak > 1 ? ` · ${words.streak(score.streak)}` : "", " ",
-      el("button", { type: "button", class: "small", "data-testid": "predict-reset", onclick: () => { score = { right: 0, asked: 0, streak: 0 }; keepScore(score); draw(null); } }, words.reset));
+    return el(
+      "span",
+      { class: "score", "data-testid": "predict-score" },
+      words.score(score.right, score.asked),
+      score.streak > 1 ? ` · ${words.streak(score.streak)}` : "",
+      " ",
+      el(
+        "button",
+        {
+          type: "button",
+          class: "small",
+          "data-testid": "predict-reset",
+          onclick: () => {
+            score = { right: 0, asked: 0, streak: 0 };
+            keepScore(score);
+            draw(null);
+          },
+        },
+        words.reset,
+      ),
+    );
   }
 
   /** @param {string} option */
@@ -79,7 +117,7 @@ export function makePredict(lab) {
   lab.on("language", () => on && ask());
   lab.on("play", () => {
     // Playing would give the answers away.
-    if (on && lab.playing) setTimeout(() => lab.pause(), reducedMotion() ? 0 : 1);
+    if (on && lab.playing) queueMicrotask(() => lab.pause());
   });
   return {
     /** A step by key or button: in predict mode it must be earned. @param {1|-1} way */
@@ -124,7 +162,11 @@ function howMany(timeline, position) {
   if (cause !== "receive" && cause !== "timer" && cause !== "request") return null;
   const count = timeline.eventsOf(position).filter((event) => event.event === "send").length;
   const options = mix([count, 0, 1, 2, timeline.n - 1].map(String), position);
-  return { text: t().predict.howMany(tellStep(timeline, position).head), options: options.sort((a, b) => Number(a) - Number(b)), answer: String(count) };
+  return {
+    text: t().predict.howMany(tellStep(timeline, position).head),
+    options: options.sort((a, b) => Number(a) - Number(b)),
+    answer: String(count),
+  };
 }
 
 /** @param {import("./timeline.js").Timeline} timeline @param {number} position @returns {Question|null} */
@@ -140,7 +182,9 @@ function whoWins(timeline, position) {
 
 /** @param {import("./timeline.js").Timeline} timeline @param {number} step */
 function winnerOf(timeline, step) {
-  const event = timeline.eventsOf(step).find((other) => other.event === "notice" && (other.kind === "Entered" || other.notice?.Leader?.id === other.node));
+  const event = timeline
+    .eventsOf(step)
+    .find((other) => other.event === "notice" && (other.kind === "Entered" || other.notice?.Leader?.id === other.node));
   return timeline.name(event?.node ?? -1);
 }
 
@@ -149,10 +193,18 @@ function which(timeline, position) {
   const event = timeline.first(position);
   if (event.event !== "receive" || timeline.kinds.length < 2) return null;
   const answer = event.kind ?? "";
-  return { text: t().predict.which(timeline.name(event.node ?? -1)), options: mix([answer, ...timeline.kinds], position), answer };
+  return {
+    text: t().predict.which(timeline.name(event.node ?? -1)),
+    options: mix([answer, ...timeline.kinds], position),
+    answer,
+  };
 }
 
-/** The first (the answer) among a few others, in an order that tells nothing. @param {string[]} options @param {number} salt */
+/**
+ * The first (the answer) among a few others, in an order that tells nothing.
+ * @param {string[]} options
+ * @param {number} salt
+ */
 function mix(options, salt) {
   const few = [...new Set(options)].slice(0, OPTIONS_MAX);
   return few.sort((a, b) => hash(a, salt) - hash(b, salt));
@@ -168,7 +220,8 @@ function hash(text, salt) {
 function readScore() {
   try {
     const kept = JSON.parse(localStorage.getItem(KEY) ?? "");
-    if (Number.isInteger(kept.right) && Number.isInteger(kept.asked)) return { right: kept.right, asked: kept.asked, streak: kept.streak | 0 };
+    if (Number.isInteger(kept.right) && Number.isInteger(kept.asked))
+      return { right: kept.right, asked: kept.asked, streak: kept.streak | 0 };
   } catch {
     // Nothing kept, or nothing sensible.
   }

@@ -22,7 +22,15 @@ import { countBelow } from "./sorted.js";
 
 /** @type {Condition} */
 const FRESH = {
-  up: true, pausedUntil: null, user: "out", since: 0, leader: -1, term: 0, downSince: 0, suspects: [], fence: null,
+  up: true,
+  pausedUntil: null,
+  user: "out",
+  since: 0,
+  leader: -1,
+  term: 0,
+  downSince: 0,
+  suspects: [],
+  fence: null,
 };
 
 /** @typedef {{name: string, text: string, step: number}} Field */
@@ -38,7 +46,9 @@ class History {
   }
 }
 
-/** @typedef {{step: number, groups?: number[][], cut?: [number, number, boolean], heal?: [number, number, boolean]|"all"}} WireChange */
+/**
+ * @typedef {{step: number, groups?: number[][], cut?: [number, number, boolean], heal?: [number, number, boolean]|"all"}} WireChange
+ */
 
 export class Processes {
   /** @param {import("./timeline.js").Timeline} timeline */
@@ -113,7 +123,11 @@ export class Processes {
     }
   }
 
-  /** @param {import("./types.js").TraceEvent} event @param {Condition} now @param {(change: Partial<Condition>) => void} set */
+  /**
+   * @param {import("./types.js").TraceEvent} event
+   * @param {Condition} now
+   * @param {(change: Partial<Condition>) => void} set
+   */
   #readRequest(event, now, set) {
     if (event.kind === "Acquire") set({ user: "waiting", since: event.t_ms });
     if (event.kind === "Release" || event.kind === "Withdraw") set({ user: "out", fence: null });
@@ -121,7 +135,11 @@ export class Processes {
     if (suspected !== undefined) set({ suspects: with_(now.suspects, suspected) });
   }
 
-  /** @param {import("./types.js").TraceEvent} event @param {Condition} now @param {(change: Partial<Condition>) => void} set */
+  /**
+   * @param {import("./types.js").TraceEvent} event
+   * @param {Condition} now
+   * @param {(change: Partial<Condition>) => void} set
+   */
   #readNotice(event, now, set) {
     const inner = event.notice?.[event.kind ?? ""] ?? {};
     const other = this.timeline.indexOf.get(inner.id ?? -1) ?? -1;

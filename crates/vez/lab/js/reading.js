@@ -2,7 +2,7 @@
 // What is read beside the stage: the current step, the story, the rules, the promises, the counters.
 
 import { byId, el, fill, setText } from "./dom.js";
-import { moment, number, say, t } from "./i18n.js";
+import { moment, number, say, sayDetail, t } from "./i18n.js";
 import { kindColour } from "./palette.js";
 import { countBelow } from "./sorted.js";
 import { tellStep } from "./words.js";
@@ -20,7 +20,12 @@ export function makeNow(lab) {
     text.setAttribute("aria-live", lab.playing ? "off" : "polite");
     if (side.position === 0) return fill(text, t().now.start);
     const told = tellStep(timeline, side.position - 1);
-    fill(text, el("b", {}, told.head), told.effects ? `: ${told.effects}.` : ".", told.broken.length ? el("span", { class: "why" }, ` ✗ ${told.broken.join("; ")}.`) : null);
+    fill(
+      text,
+      el("b", {}, told.head),
+      told.effects ? `: ${told.effects}.` : ".",
+      told.broken.length ? el("span", { class: "why" }, ` ✗ ${told.broken.join("; ")}.`) : null,
+    );
   }
   lab.on(["step", "run", "language"], update);
   lab.on("frame", () => setText(time, moment(Math.round(lab.time * 100) / 100)));
@@ -35,15 +40,33 @@ export function makeStory(lab) {
     const words = t().story;
     const algorithm = lab.algorithm(side.scenario.algorithm);
     const { name, title, look } = side.scenario;
-    const changed = side.past.length > 0 && side.origin !== null;
+    const changed = side.origin !== null && JSON.stringify(side.scenario) !== JSON.stringify(side.origin);
     const list = (/** @type {string} */ label, /** @type {import("./types.js").Words[]|undefined} */ items) =>
-      items?.length ? el("details", {}, el("summary", {}, label), el("ul", {}, ...items.map((item) => el("li", {}, say(item))))) : null;
-    fill(panel,
-      el("div", {}, name ? el("span", { class: "story-name" }, `${name} · `) : null, el("span", { class: "story-name" }, say(algorithm?.title)), changed ? el("span", { class: "chip" }, words.changed) : null),
+      items?.length
+        ? el("details", {}, el("summary", {}, label), el("ul", {}, ...items.map((item) => el("li", {}, say(item)))))
+        : null;
+    fill(
+      panel,
+      el(
+        "div",
+        {},
+        name ? el("span", { class: "story-name" }, `${name} · `) : null,
+        el("span", { class: "story-name" }, say(algorithm?.title)),
+        changed ? el("span", { class: "chip" }, words.changed) : null,
+      ),
       el("h2", { "data-testid": "story-title" }, say(title) || say(algorithm?.title) || words.own),
-      look ? el("p", { class: "look", "data-testid": "story-look" }, el("span", { class: "visually-hidden" }, `${words.lookFor}: `), say(look)) : el("p", {}, say(algorithm?.line)),
+      look
+        ? el(
+            "p",
+            { class: "look", "data-testid": "story-look" },
+            el("span", { class: "visually-hidden" }, `${words.lookFor}: `),
+            say(look),
+          )
+        : el("p", {}, say(algorithm?.line)),
       el("details", {}, el("summary", {}, words.idea), el("p", { class: "prose" }, say(algorithm?.idea))),
-      list(words.breaks, algorithm?.breaks), list(words.errata, algorithm?.errata));
+      list(words.breaks, algorithm?.breaks),
+      list(words.errata, algorithm?.errata),
+    );
   }
   lab.on(["run", "language", "sides"], update);
 }
@@ -57,8 +80,13 @@ export function makeRules(lab) {
     const algorithm = lab.side ? lab.algorithm(lab.side.scenario.algorithm) : null;
     drawn = "";
     panel.setAttribute("aria-label", t().rules.label);
-    fill(clauses, ...(algorithm?.clauses ?? []).map((clause) => el("pre", { class: "clause", "data-upon": clause.upon, "data-testid": "clause" }, say(clause).trim())));
-    fill(panel, el("h3", {}, t().tabs.rules), clauses);
+    fill(
+      clauses,
+      ...(algorithm?.clauses ?? []).map((clause) =>
+        el("pre", { class: "clause", "data-upon": clause.upon, "data-testid": "clause" }, say(clause).trim()),
+      ),
+    );
+    fill(panel, el("h2", { class: "label" }, t().tabs.rules), clauses);
     mark();
   }
   /** Marks the clause that just ran. */
@@ -68,7 +96,16 @@ export function makeRules(lab) {
     const step = side.position - 1;
     const cause = step >= 0 ? timeline.cause(step) : null;
     const kind = step >= 0 ? timeline.first(step).kind : "";
-    const upon = cause === "boot" ? "boot" : cause === "receive" ? `message ${kind}` : cause === "timer" ? `timer ${kind}` : cause === "request" ? `request ${kind}` : "";
+    const upon =
+      cause === "boot"
+        ? "boot"
+        : cause === "receive"
+          ? `message ${kind}`
+          : cause === "timer"
+            ? `timer ${kind}`
+            : cause === "request"
+              ? `request ${kind}`
+              : "";
     if (upon === drawn) return;
     drawn = upon;
     for (const clause of /** @type {HTMLElement[]} */ ([...clauses.children])) {
@@ -89,7 +126,13 @@ function reveal(element) {
   /** @type {HTMLElement|null} */
   let host = element.parentElement;
   while (host && host.scrollHeight <= host.clientHeight + 1) host = host.parentElement;
-  if (!host || host === document.documentElement || host === document.body || getComputedStyle(host).overflowY === "visible") return;
+  if (
+    !host ||
+    host === document.documentElement ||
+    host === document.body ||
+    getComputedStyle(host).overflowY === "visible"
+  )
+    return;
   const [outer, inner] = [host.getBoundingClientRect(), element.getBoundingClientRect()];
   if (inner.top < outer.top || inner.bottom > outer.bottom) host.scrollTop += inner.top - outer.top - outer.height / 3;
 }
@@ -112,13 +155,40 @@ export function makePromises(lab) {
       const later = step !== null && !isBroken;
       if (isBroken) broken.add(promise.name);
       const name = words.names[promise.name] ?? promise.name;
-      const verdict = isBroken ? words.brokenAt(moment(timeline.stepTime[step])) : !promise.claimed ? words.unclaimed : over && promise.kept ? words.keptAll : words.kept;
-      const jump = () => { if (step !== null) { lab.pause(); lab.goTo(step + 1); } };
-      return el("li", {}, el("button", {
-        class: `light${isBroken ? " broken" : ""}${promise.claimed ? "" : " unclaimed"}`, type: "button", "data-testid": `promise-${promise.name}`,
-        "data-state": isBroken ? "broken" : "kept", title: [words.means[promise.name], later ? words.willBreak(moment(timeline.stepTime[step ?? 0])) : ""].filter(Boolean).join(" · "), onclick: jump,
-      }, el("span", { class: "lamp", "aria-hidden": "true" }), el("span", { class: "promise-name" }, name), el("span", { class: "verdict" }, verdict),
-      isBroken ? el("span", { class: "why" }, detailOf(timeline, promise.name)) : null));
+      const verdict = isBroken
+        ? words.brokenAt(moment(timeline.stepTime[step]))
+        : !promise.claimed
+          ? words.unclaimed
+          : over && promise.kept
+            ? words.keptAll
+            : words.kept;
+      const jump = () => {
+        if (step !== null) {
+          lab.pause();
+          lab.goTo(step + 1);
+        }
+      };
+      return el(
+        "li",
+        {},
+        el(
+          "button",
+          {
+            class: `light${isBroken ? " broken" : ""}${promise.claimed ? "" : " unclaimed"}`,
+            type: "button",
+            "data-testid": `promise-${promise.name}`,
+            "data-state": isBroken ? "broken" : "kept",
+            title: [words.means[promise.name], later ? words.willBreak(moment(timeline.stepTime[step ?? 0])) : ""]
+              .filter(Boolean)
+              .join(" · "),
+            onclick: jump,
+          },
+          el("span", { class: "lamp", "aria-hidden": "true" }),
+          el("span", { class: "promise-name" }, name),
+          el("span", { class: "verdict" }, verdict),
+          isBroken ? el("span", { class: "why" }, detailOf(timeline, promise.name)) : null,
+        ),
+      );
     });
     fill(lights, ...rows);
     const now = [...broken].map((name) => `${words.names[name]}: ${words.broken}`).join(". ");
@@ -136,7 +206,7 @@ export function makePromises(lab) {
     }
   }
   lab.on(["run", "language", "sides"], () => {
-    fill(panel, el("h3", {}, t().promises.label), lights, summary);
+    fill(panel, el("h2", { class: "label" }, t().promises.label), lights, summary);
     update();
   });
   lab.on("step", lazily);
@@ -153,8 +223,11 @@ function violationOf(timeline, promise) {
 /** @param {import("./timeline.js").Timeline} timeline @param {string} promise */
 function detailOf(timeline, promise) {
   const step = violationOf(timeline, promise);
-  const event = step === null ? null : timeline.eventsOf(step).find((other) => other.event === "violation" && other.promise === promise);
-  return event?.detail ?? "";
+  const event =
+    step === null
+      ? null
+      : timeline.eventsOf(step).find((other) => other.event === "violation" && other.promise === promise);
+  return sayDetail(event?.detail ?? "");
 }
 
 /** @param {Lab} lab */
@@ -170,27 +243,68 @@ export function makeCounters(lab) {
     const words = t().counters;
     const mutex = timeline.run.result.problem === "mutex";
     const names = [...timeline.kinds, words.total, words.lost, words.flight, mutex ? words.entries : words.elections];
-    const finals = [...timeline.countsAt(timeline.steps), timeline.messages.number.reduce((most, value) => Math.max(most, value), 0), timeline.lostAt(timeline.steps), timeline.flight.at(timeline.steps).length, timeline.marks[mutex ? "entry" : "election"].length];
+    const finals = [
+      ...timeline.countsAt(timeline.steps),
+      timeline.messages.number.reduce((most, value) => Math.max(most, value), 0),
+      timeline.lostAt(timeline.steps),
+      timeline.flight.at(timeline.steps).length,
+      timeline.marks[mutex ? "entry" : "election"].length,
+    ];
     cells = names.map(() => el("td", { class: "count" }));
-    fill(body, ...names.map((name, i) => {
-      const swatch = el("i", { class: "swatch", "aria-hidden": "true" });
-      if (i < timeline.kinds.length) swatch.style.background = kindColour(i);
-      return el("tr", { "data-testid": `count-${i < timeline.kinds.length ? name : ["total", "lost", "flight", "outcome"][i - timeline.kinds.length]}` }, el("td", {}, swatch, name), cells[i], el("td", { class: "count muted" }, number(finals[i])));
-    }));
+    fill(
+      body,
+      ...names.map((name, i) => {
+        const swatch = el("i", { class: "swatch", "aria-hidden": "true" });
+        if (i < timeline.kinds.length) swatch.style.background = kindColour(i);
+        return el(
+          "tr",
+          {
+            "data-testid": `count-${i < timeline.kinds.length ? name : ["total", "lost", "flight", "outcome"][i - timeline.kinds.length]}`,
+          },
+          el("td", {}, swatch, name),
+          cells[i],
+          el("td", { class: "count muted" }, number(finals[i])),
+        );
+      }),
+    );
     const algorithm = lab.algorithm(lab.side.scenario.algorithm);
-    fill(costs, el("h3", {}, words.cost), ...(algorithm?.costs ?? []).map((cost) => el("p", {}, say(cost))));
-    fill(panel, el("table", { class: "counters" },
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, words.kind), el("th", { scope: "col", class: "count" }, words.sent), el("th", { scope: "col", class: "count" }, words.final))), body), costs);
+    fill(costs, el("h2", { class: "label" }, words.cost), ...(algorithm?.costs ?? []).map((cost) => el("p", {}, say(cost))));
+    fill(
+      panel,
+      el(
+        "table",
+        { class: "counters" },
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            el("th", { scope: "col" }, words.kind),
+            el("th", { scope: "col", class: "count" }, words.sent),
+            el("th", { scope: "col", class: "count" }, words.final),
+          ),
+        ),
+        body,
+      ),
+      costs,
+    );
     panel.setAttribute("aria-label", words.label);
     update();
   }
   function update() {
     const { timeline, side } = lab;
-    if (!timeline || panel.offsetParent === null) return;
+    if (!timeline || panel.hidden) return;
     const mutex = timeline.run.result.problem === "mutex";
     const counts = timeline.countsAt(side.position);
     const total = counts.reduce((sum, count) => sum + count, 0);
-    const values = [...counts, total, timeline.lostAt(side.position), timeline.flight.at(side.position).length, countBelow(timeline.marks[mutex ? "entry" : "election"], side.position)];
+    const values = [
+      ...counts,
+      total,
+      timeline.lostAt(side.position),
+      timeline.flight.at(side.position).length,
+      countBelow(timeline.marks[mutex ? "entry" : "election"], side.position),
+    ];
     values.forEach((value, i) => cells[i] && setText(cells[i], number(value)));
   }
   lab.on(["run", "language", "sides", "theme"], draw);

@@ -14,7 +14,7 @@ const TICK = 0.001;
  * @param {import("./state.js").Lab} lab
  */
 export function editTime(lab) {
-  const time = Math.ceil(lab.time / TICK - 1e-6) * TICK;
+  const time = Math.max(0, Math.ceil(lab.time / TICK - 1e-6)) * TICK;
   const { timeline, side } = lab;
   if (!timeline || side.position <= timeline.base) return round(time);
   const seen = timeline.timeOf(side.position) >= time;
@@ -23,7 +23,8 @@ export function editTime(lab) {
 
 /** @param {number} ms */
 function round(ms) {
-  return Math.round(ms * 1000) / 1000;
+  // Never a negative zero.
+  return Math.round(ms * 1000) / 1000 + 0;
 }
 
 /**
@@ -72,7 +73,10 @@ export function setLink(scenario, a, b, rules) {
   const old = (scenario.link ?? []).filter(same);
   const links = (scenario.link ?? []).filter((link) => !same(link));
   if (rules) {
-    for (const [from, to] of [[a, b], [b, a]]) {
+    for (const [from, to] of [
+      [a, b],
+      [b, a],
+    ]) {
       links.push({ ...old.find((link) => link.from === from), from, to, ...rules });
     }
   }
@@ -82,11 +86,17 @@ export function setLink(scenario, a, b, rules) {
   return scenario;
 }
 
-/** A first scenario of an algorithm. @param {import("./types.js").Algorithm} algorithm @param {number} [nodes] @returns {Scenario} */
+/**
+ * A first scenario of an algorithm.
+ * @param {import("./types.js").Algorithm} algorithm
+ * @param {number} [nodes]
+ * @returns {Scenario}
+ */
 export function firstScenario(algorithm, nodes = 5) {
-  const moment = algorithm.problem === "mutex"
-    ? { time: "0ms", acquire: [{ node: "all", hold: "2ms" }] }
-    : { time: "0ms", start: algorithm.layout === "complete" ? [1] : "all" };
+  const moment =
+    algorithm.problem === "mutex"
+      ? { time: "0ms", acquire: [{ node: "all", hold: "2ms" }] }
+      : { time: "0ms", start: algorithm.layout === "complete" ? [1] : "all" };
   return { algorithm: algorithm.name, nodes, seed: 0, at: [moment] };
 }
 
@@ -99,7 +109,8 @@ export function firstScenario(algorithm, nodes = 5) {
  */
 export function adapt(scenario, from, to) {
   scenario.algorithm = to.name;
-  for (const key of /** @type {const} */ (["config", "message", "timer", "choices", "expect", "name", "title", "look"])) delete scenario[key];
+  for (const key of /** @type {const} */ (["config", "message", "timer", "choices", "expect", "name", "title", "look"]))
+    delete scenario[key];
   if (to.layout !== from.layout) {
     delete scenario.topology;
     delete scenario.edges;
@@ -127,29 +138,47 @@ export function happenings(scenario) {
   (scenario.at ?? []).forEach((entry, index) => {
     for (const [word, value] of Object.entries(entry)) {
       if (word === "time") continue;
-      list.push({ time: millis(entry.time), text: tellHappening(word, value), remove: (other) => removeAt(other, index, word) });
+      list.push({
+        time: millis(entry.time),
+        text: tellHappening(word, value),
+        remove: (other) => removeAt(other, index, word),
+      });
     }
   });
   for (const { number: which, arrives } of scenario.message ?? []) {
     const fate = arrives.length ? t().edit.arrives(arrives.join(" + ")) : t().edit.dropped;
-    list.push({ time: -1, text: `${t().edit.messageNumber(which)}: ${fate}`, remove: (other) => setMessage(other, which, null) });
+    list.push({
+      time: -1,
+      text: `${t().edit.messageNumber(which)}: ${fate}`,
+      remove: (other) => setMessage(other, which, null),
+    });
   }
   for (const link of scenario.link ?? []) {
-    const rules = Object.entries(link).filter(([key]) => key !== "from" && key !== "to").map(([key, value]) => `${key} ${value}`);
+    const rules = Object.entries(link)
+      .filter(([key]) => key !== "from" && key !== "to")
+      .map(([key, value]) => `${key} ${value}`);
     list.push({
       time: -1,
       text: t().edit.linkRule(`P${link.from}`, `P${link.to}`, rules.join(", ")),
-      remove: (other) => ({ ...other, link: other.link?.filter((entry) => entry.from !== link.from || entry.to !== link.to) }),
+      remove: (other) => ({
+        ...other,
+        link: other.link?.filter((entry) => entry.from !== link.from || entry.to !== link.to),
+      }),
     });
   }
   for (const timer of scenario.timer ?? []) {
     list.push({
-      time: -1, text: t().edit.timer(timer.number, timer.after),
+      time: -1,
+      text: t().edit.timer(timer.number, timer.after),
       remove: (other) => ({ ...other, timer: other.timer?.filter((entry) => entry.number !== timer.number) }),
     });
   }
   if (scenario.choices?.length) {
-    list.push({ time: -1, text: t().edit.choices(scenario.choices.join(", ")), remove: ({ choices: _, ...other }) => other });
+    list.push({
+      time: -1,
+      text: t().edit.choices(scenario.choices.join(", ")),
+      remove: ({ choices: _, ...other }) => other,
+    });
   }
   return list;
 }
@@ -169,8 +198,13 @@ function tellHappening(word, value) {
   const words = t().words;
   const edit = t().edit;
   const name = (/** @type {any} */ who) => (who === "all" ? edit.all : `P${typeof who === "object" ? who.node : who}`);
-  const each = (/** @type {(item: any) => string} */ tell) => [value].flat().map((item) => tell(item)).join(", ");
-  const link = (/** @type {any} */ item) => (typeof item === "string" ? item.replace(/(\d+)/g, "P$1") : `P${item[0]}–P${item[1]}`);
+  const each = (/** @type {(item: any) => string} */ tell) =>
+    [value]
+      .flat()
+      .map((item) => tell(item))
+      .join(", ");
+  const link = (/** @type {any} */ item) =>
+    typeof item === "string" ? item.replace(/(\d+)/g, "P$1") : `P${item[0]}–P${item[1]}`;
   switch (word) {
     case "crash":
       return each((item) => (item.unsent ? `${name(item)}: ${edit.crashUnsent}` : words.crash(name(item))));
@@ -187,11 +221,15 @@ function tellHappening(word, value) {
     case "suspect":
       return each((item) => words.Suspect(name(item), `P${item.of}`));
     case "partition":
-      return words.partition(value.map((/** @type {number[]} */ group) => group.map((uid) => `P${uid}`).join(", ")).join(" | "));
+      return words.partition(
+        value.map((/** @type {number[]} */ group) => group.map((uid) => `P${uid}`).join(", ")).join(" | "),
+      );
     case "cut":
       return value.map((/** @type {any} */ item) => `${edit.cut} ${link(item)}`).join(", ");
     case "heal":
-      return value === true ? words.healAll : value.map((/** @type {any} */ item) => `${edit.heal} ${link(item)}`).join(", ");
+      return value === true
+        ? words.healAll
+        : value.map((/** @type {any} */ item) => `${edit.heal} ${link(item)}`).join(", ");
     default:
       return `${word} ${JSON.stringify(value)}`;
   }

@@ -44,7 +44,9 @@ export function makeShare(lab) {
     const [first, second] = lab.sides;
     const story = lab.storyOf(first);
     const untouched = story && !second && JSON.stringify(first.scenario) === JSON.stringify(story.scenario);
-    const hash = untouched ? `#${story.id}` : `#s=${await pack({ s: bare(first.scenario), ...(second ? { b: bare(second.scenario) } : {}) })}`;
+    const hash = untouched
+      ? `#${story.id}`
+      : `#s=${await pack({ s: bare(first.scenario), ...(second ? { b: bare(second.scenario) } : {}) })}`;
     if (hash === last) return;
     last = hash;
     history.replaceState(null, "", hash);
@@ -67,7 +69,11 @@ export function makeShare(lab) {
   });
 }
 
-/** Opens what an address holds; false if it holds nothing. @param {import("./state.js").Lab} lab @param {string} hash */
+/**
+ * Opens what an address holds; false if it holds nothing.
+ * @param {import("./state.js").Lab} lab
+ * @param {string} hash
+ */
 export async function openLink(lab, hash) {
   const text = decodeURIComponent(hash.slice(1));
   const story = lab.catalogue.stories.find((other) => other.id === text);
@@ -75,7 +81,7 @@ export async function openLink(lab, hash) {
   if (!text.startsWith("s=")) return false;
   try {
     const kept = await unpack(text.slice(2));
-    if (lab.sides.length > 1) lab.setSides([lab.side], 0);
+    if (lab.sides.length > 1) lab.setSides([lab.sides[0]], 0);
     const opened = await lab.open(kept.s);
     if (opened && kept.b) await beside(lab, kept.b);
     if (opened && kept.t) lab.seek(kept.t);
@@ -92,30 +98,91 @@ async function openShare(lab) {
   const words = t().share;
   const { side } = lab;
   const [first, second] = lab.sides;
-  const kept = { s: bare(first.scenario), ...(second ? { b: bare(second.scenario) } : {}), ...(lab.time > 0 ? { t: lab.time } : {}) };
+  const kept = {
+    s: bare(first.scenario),
+    ...(second ? { b: bare(second.scenario) } : {}),
+    ...(lab.time > 0 ? { t: lab.time } : {}),
+  };
   const address = `${location.origin}${location.pathname}#s=${await pack(kept)}`;
-  const link = el("input", { type: "text", readOnly: true, value: address, "aria-label": words.link, "data-testid": "share-link", onfocus: () => link.select() });
-  const copy = el("button", { type: "button", class: "primary", "data-testid": "share-copy", onclick: async () => {
-    link.select();
-    try {
-      await navigator.clipboard.writeText(address);
-    } catch {
-      document.execCommand("copy");
-    }
-    copy.textContent = words.copied;
-  } }, words.copy);
-  const file = el("input", { type: "file", accept: ".toml,.json,.jsonl,.txt", "data-testid": "import-file", "aria-label": words.choose, onchange: async () => {
-    const [chosen] = file.files ?? [];
-    if (chosen && (await importFile(lab, chosen))) dialog.close();
-  } });
-  const dialog = showDialog("share", words.title, t().app.close,
-    side.readOnly ? null : el("section", { class: "field" }, words.link, el("span", { class: "with-button" }, link, copy)),
-    side.readOnly ? null : el("section", {}, el("h3", { class: "label" }, words.export), el("div", { class: "formats" }, ...Object.entries(words.formats).map(([format, name]) =>
-      el("button", { type: "button", class: "secondary", "data-testid": `export-${format}`, onclick: () => exportRun(side.scenario, format) }, name)))),
-    el("section", { class: "field" }, el("h3", { class: "label" }, words.import), el("p", {}, words.importHint), file));
+  const link = el("input", {
+    type: "text",
+    readOnly: true,
+    value: address,
+    "aria-label": words.link,
+    "data-testid": "share-link",
+    onfocus: () => link.select(),
+  });
+  const copy = el(
+    "button",
+    {
+      type: "button",
+      class: "primary",
+      "data-testid": "share-copy",
+      onclick: async () => {
+        link.select();
+        try {
+          await navigator.clipboard.writeText(address);
+        } catch {
+          document.execCommand("copy");
+        }
+        copy.textContent = words.copied;
+      },
+    },
+    words.copy,
+  );
+  const file = el("input", {
+    type: "file",
+    accept: ".toml,.json,.jsonl,.txt",
+    "data-testid": "import-file",
+    "aria-label": words.choose,
+    onchange: async () => {
+      const [chosen] = file.files ?? [];
+      if (chosen && (await importFile(lab, chosen))) dialog.close();
+    },
+  });
+  const dialog = showDialog(
+    "share",
+    words.title,
+    t().app.close,
+    side.readOnly
+      ? null
+      : el("section", { class: "field" }, words.link, el("span", { class: "with-button" }, link, copy)),
+    side.readOnly
+      ? null
+      : el(
+          "section",
+          {},
+          el("h3", { class: "label" }, words.export),
+          el(
+            "div",
+            { class: "formats" },
+            ...Object.entries(words.formats).map(([format, name]) =>
+              el(
+                "button",
+                {
+                  type: "button",
+                  class: "secondary",
+                  "data-testid": `export-${format}`,
+                  onclick: () => exportRun(side.scenario, format),
+                },
+                name,
+              ),
+            ),
+          ),
+        ),
+    el("section", { class: "field" }, el("h3", { class: "label" }, words.import), el("p", {}, words.importHint), file),
+  );
 }
 
-const ENDINGS = /** @type {Record<string, string>} */ ({ toml: "toml", mermaid: "mmd", svg: "svg", png: "png", html: "html", jsonl: "jsonl", shiviz: "log" });
+const ENDINGS = /** @type {Record<string, string>} */ ({
+  toml: "toml",
+  mermaid: "mmd",
+  svg: "svg",
+  png: "png",
+  html: "html",
+  jsonl: "jsonl",
+  shiviz: "log",
+});
 
 /** @param {Scenario} scenario @param {string} format */
 async function exportRun(scenario, format) {
@@ -148,7 +215,9 @@ async function rasterise(svg) {
     ctx.fillStyle = "#ffffff";
     ctx.fillRect(0, 0, canvas.width, canvas.height);
     ctx.drawImage(image, 0, 0, canvas.width, canvas.height);
-    return await new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("PNG"))), "image/png"));
+    return await new Promise((resolve, reject) =>
+      canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("PNG"))), "image/png"),
+    );
   } finally {
     URL.revokeObjectURL(url);
   }
@@ -180,14 +249,25 @@ async function importFile(lab, file) {
 /** Shows the trace of processes that really ran. @param {import("./state.js").Lab} lab @param {string} text */
 function showTrace(lab, text) {
   /** @type {import("./types.js").TraceEvent[]} */
-  const events = text.split("\n").filter((line) => line.trim()).map((line) => JSON.parse(line));
-  const uids = [...new Set(events.flatMap((event) => [event.node, event.from, event.to]).filter((uid) => uid !== undefined))].sort((a, b) => /** @type {number} */ (a) - /** @type {number} */ (b));
+  const events = text
+    .split("\n")
+    .filter((line) => line.trim())
+    .map((line) => JSON.parse(line));
+  const uids = [
+    ...new Set(events.flatMap((event) => [event.node, event.from, event.to]).filter((uid) => uid !== undefined)),
+  ].sort((a, b) => /** @type {number} */ (a) - /** @type {number} */ (b));
   const mutex = events.some((event) => event.kind === "Acquire" || event.kind === "Entered");
   /** @type {Map<string, import("./types.js").PromiseResult>} */
   const promises = new Map();
   for (const event of events) {
     if (event.event !== "violation" || !event.promise || promises.has(event.promise)) continue;
-    promises.set(event.promise, { name: event.promise, kept: false, claimed: true, broken_at_ms: event.t_ms, detail: event.detail ?? null });
+    promises.set(event.promise, {
+      name: event.promise,
+      kept: false,
+      claimed: true,
+      broken_at_ms: event.t_ms,
+      detail: event.detail ?? null,
+    });
   }
   const side = lab.side;
   lab.pause();
@@ -195,12 +275,46 @@ function showTrace(lab, text) {
   side.past = [];
   side.future = [];
   side.origin = null;
-  const seen = side.scenario.algorithm;
-  side.scenario = { algorithm: seen, name: "", title: { en: "An imported trace", pt: "Um registro importado" }, look: { en: t().app.imported, pt: t().app.imported } };
+  const seen = guessAlgorithm(lab, events, side.scenario.algorithm);
+  side.scenario = {
+    algorithm: seen,
+    name: "",
+    title: { en: "An imported trace", pt: "Um registro importado" },
+    look: { en: t().app.imported, pt: t().app.imported },
+  };
   lab.show(side, {
-    scenario: side.scenario, events, dropped: 0,
-    topology: { shape: "complete", nodes: uids.map((uid) => ({ uid: /** @type {number} */ (uid), name: `P${uid}` })), edges: [] },
-    result: { algorithm: seen, problem: mutex ? "mutex" : "election", outcome: "", time_ms: events.at(-1)?.t_ms ?? 0, messages: { total: 0, by_kind: {}, lost: 0 }, promises: [...promises.values()] },
+    scenario: side.scenario,
+    events,
+    dropped: 0,
+    topology: {
+      shape: "complete",
+      nodes: uids.map((uid) => ({ uid: /** @type {number} */ (uid), name: `P${uid}` })),
+      edges: [],
+    },
+    result: {
+      algorithm: seen,
+      problem: mutex ? "mutex" : "election",
+      outcome: "",
+      time_ms: events.at(-1)?.t_ms ?? 0,
+      messages: { total: 0, by_kind: {}, lost: 0 },
+      promises: [...promises.values()],
+    },
   });
   return true;
+}
+
+/**
+ * The algorithm whose rules know every message of a trace; the one shown, if it does.
+ * @param {import("./state.js").Lab} lab
+ * @param {import("./types.js").TraceEvent[]} events
+ * @param {string} shown
+ */
+function guessAlgorithm(lab, events, shown) {
+  const kinds = new Set(events.filter((event) => event.event === "send").map((event) => `message ${event.kind}`));
+  const knows = lab.catalogue.algorithms.filter((algorithm) => {
+    const clauses = new Set(algorithm.clauses.map((clause) => clause.upon));
+    return [...kinds].every((kind) => clauses.has(kind));
+  });
+  if (knows.length === 0 || knows.some((algorithm) => algorithm.name === shown)) return shown;
+  return knows.reduce((best, other) => (other.clauses.length < best.clauses.length ? other : best)).name;
 }

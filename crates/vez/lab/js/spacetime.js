@@ -2,7 +2,7 @@
 // The space–time diagram: a line for each process, an arrow for each message, in step with the
 // stage. Only what is in the window is drawn.
 
-import { byId, el, fill } from "./dom.js";
+import { byId, el, fill, watchSize } from "./dom.js";
 import { icon } from "./icons.js";
 import { moment, t } from "./i18n.js";
 import { colours, kindColour } from "./palette.js";
@@ -22,11 +22,19 @@ const FIRST_DELAYS = 26;
 export function makeSpacetime(lab) {
   const panel = byId("panel-diagram");
   const canvas = el("canvas", { role: "img", "data-testid": "diagram" });
-  const button = (/** @type {string} */ id, /** @type {import("./icons.js").Icon} */ sign, /** @type {() => void} */ run) =>
-    el("button", { class: "icon-button", type: "button", "data-testid": id, onclick: run }, icon(sign));
+  const button = (
+    /** @type {string} */ id,
+    /** @type {import("./icons.js").Icon} */ sign,
+    /** @type {() => void} */ run,
+  ) => el("button", { class: "icon-button", type: "button", "data-testid": id, onclick: run }, icon(sign));
   const zoomIn = button("diagram-in", "plus", () => zoom(0.6));
   const zoomOut = button("diagram-out", "minus", () => zoom(1 / 0.6));
-  const whole = button("diagram-fit", "fit", () => { view.from = 0; view.width = Math.max(lab.duration, 0.001) * 1.03; free = true; invalidate(); });
+  const whole = button("diagram-fit", "fit", () => {
+    view.from = 0;
+    view.width = Math.max(lab.duration, 0.001) * 1.03;
+    free = true;
+    invalidate();
+  });
   const host = el("div", { class: "diagram" }, canvas, el("div", { class: "diagram-bar" }, zoomOut, zoomIn, whole));
   fill(panel, host);
 
@@ -40,7 +48,11 @@ export function makeSpacetime(lab) {
 
   function words() {
     canvas.setAttribute("aria-label", t().diagram.label);
-    for (const [element, label] of /** @type {[HTMLElement, string][]} */ ([[zoomIn, t().diagram.zoomIn], [zoomOut, t().diagram.zoomOut], [whole, t().diagram.fit]])) {
+    for (const [element, label] of /** @type {[HTMLElement, string][]} */ ([
+      [zoomIn, t().diagram.zoomIn],
+      [zoomOut, t().diagram.zoomOut],
+      [whole, t().diagram.fit],
+    ])) {
       element.setAttribute("aria-label", label);
       element.title = label;
     }
@@ -79,7 +91,7 @@ export function makeSpacetime(lab) {
   }
   function draw() {
     const timeline = lab.timeline;
-    const { clientWidth: width, clientHeight: height } = canvas;
+    const { width, height } = size;
     if (!timeline || width === 0) return;
     follow();
     const ctx = sized(canvas, width, height);
@@ -102,15 +114,19 @@ export function makeSpacetime(lab) {
     const box = canvas.getBoundingClientRect();
     return view.from + ((event.clientX - box.left - LEFT) / (box.width - LEFT)) * view.width;
   };
-  canvas.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    if (event.ctrlKey || event.metaKey) return zoom(event.deltaY > 0 ? 1.2 : 1 / 1.2, timeAt(event));
-    if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      view.from += ((event.deltaX || event.deltaY) / canvas.clientWidth) * view.width;
-      free = true;
-    } else view.top += event.deltaY;
-    invalidate();
-  }, { passive: false });
+  canvas.addEventListener(
+    "wheel",
+    (event) => {
+      event.preventDefault();
+      if (event.ctrlKey || event.metaKey) return zoom(event.deltaY > 0 ? 1.2 : 1 / 1.2, timeAt(event));
+      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+        view.from += ((event.deltaX || event.deltaY) / canvas.clientWidth) * view.width;
+        free = true;
+      } else view.top += event.deltaY;
+      invalidate();
+    },
+    { passive: false },
+  );
   /** @type {{x: number, from: number, moved: boolean}|null} */
   let drag = null;
   canvas.addEventListener("pointerdown", (event) => {
@@ -133,10 +149,13 @@ export function makeSpacetime(lab) {
     }
     drag = null;
   });
-  new ResizeObserver(invalidate).observe(host);
+  const size = watchSize(host, invalidate);
   lab.on(["run", "sides"], fresh);
   lab.on(["theme", "select"], invalidate);
-  lab.on("language", () => { words(); invalidate(); });
+  lab.on("language", () => {
+    words();
+    invalidate();
+  });
   lab.on("frame", () => (lab.playing ? draw() : invalidate()));
   words();
 }
@@ -229,7 +248,13 @@ class Scene {
     ctx.strokeStyle = palette.line;
   }
 
-  /** @param {import("./processes.js").Condition|null} now @param {number} i @param {number} x1 @param {number} x2 @param {number} y */
+  /**
+   * @param {import("./processes.js").Condition|null} now
+   * @param {number} i
+   * @param {number} x1
+   * @param {number} x2
+   * @param {number} y
+   */
   #life(now, i, x1, x2, y) {
     const { ctx } = this;
     const palette = colours();
@@ -242,7 +267,8 @@ class Scene {
       ctx.globalAlpha = 1;
     }
     if (now && !now.up) ctx.setLineDash([2, 5]);
-    ctx.strokeStyle = now && !now.up ? palette.down : now?.user === "waiting" ? palette.waiting : palette["strong-line"];
+    ctx.strokeStyle =
+      now && !now.up ? palette.down : now?.user === "waiting" ? palette.waiting : palette["strong-line"];
     ctx.lineWidth = now?.user === "waiting" ? 2.4 : 1;
     if (now?.pausedUntil != null) ctx.setLineDash([6, 3]);
     ctx.beginPath();
@@ -372,7 +398,13 @@ class Scene {
       if (y < TOP) continue;
       const now = timeline.processes.condition(i, this.lab.side.position);
       ctx.font = `${i === this.lab.side.selected ? 700 : 500} ${Math.min(12, this.row * 0.75)}px ${palette.sans}`;
-      ctx.fillStyle = !now.up ? palette.down : now.user === "inside" ? palette.inside : now.leader === i ? palette.leader : palette.ink;
+      ctx.fillStyle = !now.up
+        ? palette.muted
+        : now.user === "inside"
+          ? palette.inside
+          : now.leader === i
+            ? palette.leader
+            : palette.ink;
       ctx.fillText(timeline.names[i], LEFT - 8, y, LEFT - 10);
     }
   }
@@ -393,7 +425,13 @@ class Scene {
   }
 }
 
-/** The marked steps between two times. @param {number[]} marks @param {Float64Array} times @param {number} from @param {number} until */
+/**
+ * The marked steps between two times.
+ * @param {number[]} marks
+ * @param {Float64Array} times
+ * @param {number} from
+ * @param {number} until
+ */
 function window_(marks, times, from, until) {
   const first = countBelow(times, from);
   const last = countUpTo(times, until);

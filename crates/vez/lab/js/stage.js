@@ -13,6 +13,9 @@ import { wiresAt } from "./wires.js";
 const GLIDE_MS = 280;
 /** A jump over more steps than this is not shown as movement. */
 const GLIDE_STEPS_MAX = 300;
+/** Room for the hint below, in pixels. */
+const HINT = 14;
+const HEAD = 30;
 /** Labels of buttons follow this often while playing. */
 const LABEL_INTERVAL_MS = 500;
 
@@ -25,7 +28,12 @@ export class Stage {
     this.lab = lab;
     this.side = side;
     this.canvas = el("canvas", { "aria-hidden": "true", "data-testid": "stage-canvas" });
-    this.heading = el("button", { type: "button", hidden: true, "data-testid": "side-heading", onclick: () => lab.activate(lab.sides.indexOf(side)) });
+    this.heading = el("button", {
+      type: "button",
+      hidden: true,
+      "data-testid": "side-heading",
+      onclick: () => lab.activate(lab.sides.indexOf(side)),
+    });
     this.buttons = el("div", { class: "nodes", role: "group" });
     this.hint = el("p", { class: "stage-hint", "aria-hidden": "true" });
     const head = el("div", { class: "stage-head" }, this.heading);
@@ -67,7 +75,10 @@ export class Stage {
     const two = this.lab.sides.length > 1;
     this.root.classList.toggle("active-side", two && this.lab.side === this.side);
     this.root.classList.toggle("busy", this.side.asking !== null);
-    this.heading.hidden = !two;
+    if (this.heading.hidden === two) {
+      this.heading.hidden = !two;
+      this.#resize();
+    }
     const algorithm = this.lab.algorithm(this.side.scenario.algorithm);
     setText(this.heading, `${say(algorithm?.title)} · ${t().setup.seed} ${this.side.scenario.seed ?? 0}`);
     this.heading.setAttribute("aria-pressed", String(this.lab.side === this.side));
@@ -133,8 +144,16 @@ export class Stage {
       this.wires = wiresAt(timeline, position);
     }
     this.painter.paint({
-      timeline, position, time: this.visualTime, placement: this.placement, points: this.points, radius: this.radius,
-      wires: this.wires, selected: this.side.selected, overlay: this.overlay, radio: this.side.scenario.algorithm === "wireless",
+      timeline,
+      position,
+      time: this.visualTime,
+      placement: this.placement,
+      points: this.points,
+      radius: this.radius,
+      wires: this.wires,
+      selected: this.side.selected,
+      overlay: this.overlay,
+      radio: this.side.scenario.algorithm === "wireless",
     });
     const now = performance.now();
     if (!this.lab.playing || now - this.labelled > LABEL_INTERVAL_MS) {
@@ -154,11 +173,14 @@ export class Stage {
     if (!this.timeline || !this.placement || width === 0) return;
     const n = this.timeline.n;
     this.radius = radiusFor(n, Math.min(width, height));
-    this.painter.resize(width, height, n);
+    this.painter.resize(width, height, n, this.timeline.run.topology.shape === "graph");
     const { marginX, marginY } = this.painter.margins(this.radius);
-    const [halfX, halfY] = [width / 2 - marginX, height / 2 - marginY];
+    // The lowest line is the hint's; of two stages each has a heading.
+    const head = this.heading.hidden ? 0 : HEAD;
+    const middle = head + (height - HINT - head) / 2;
+    const [halfX, halfY] = [width / 2 - marginX, middle - head - marginY];
     const { x, y } = this.placement;
-    this.points = Array.from(x, (_, i) => ({ x: width / 2 + x[i] * halfX, y: height / 2 + y[i] * halfY }));
+    this.points = Array.from(x, (_, i) => ({ x: width / 2 + x[i] * halfX, y: middle + y[i] * halfY }));
     [...this.buttons.children].forEach((button, i) => {
       const { style } = /** @type {HTMLElement} */ (button);
       style.left = `${this.points[i].x}px`;
@@ -171,12 +193,28 @@ export class Stage {
   #makeButtons() {
     const timeline = this.timeline;
     if (!timeline) return;
-    fill(this.buttons, ...timeline.names.map((name, i) =>
-      el("button", {
-        class: "node-button", type: "button", "data-testid": `process-${timeline.uids[i]}`, "data-index": i, "aria-haspopup": "menu",
-        // A tab stop for each of hundreds would be a wall; arrows go on from the first.
-        tabIndex: i === 0 || timeline.n <= 20 ? 0 : -1,
-      }, name)));
+    // The same processes keep their buttons, and whoever is on one keeps the focus.
+    const names = timeline.names.join();
+    if (names === this.buttons.dataset.names) return;
+    this.buttons.dataset.names = names;
+    fill(
+      this.buttons,
+      ...timeline.names.map((name, i) =>
+        el(
+          "button",
+          {
+            class: "node-button",
+            type: "button",
+            "data-testid": `process-${timeline.uids[i]}`,
+            "data-index": i,
+            "aria-haspopup": "menu",
+            // A tab stop for each of hundreds would be a wall; arrows go on from the first.
+            tabIndex: i === 0 || timeline.n <= 20 ? 0 : -1,
+          },
+          name,
+        ),
+      ),
+    );
   }
 
   /** Says to screen readers what is to be seen. */
@@ -191,7 +229,12 @@ export class Stage {
   }
 }
 
-/** A process in words. @param {import("./timeline.js").Timeline} timeline @param {number} index @param {number} position */
+/**
+ * A process in words.
+ * @param {import("./timeline.js").Timeline} timeline
+ * @param {number} index
+ * @param {number} position
+ */
 export function describe(timeline, index, position) {
   return [timeline.names[index], ...conditionWords(timeline, index, position)].join(", ");
 }

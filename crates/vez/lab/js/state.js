@@ -3,10 +3,13 @@
 
 import * as api from "./api.js";
 import { toast } from "./dom.js";
+import { leaveOutImpossible } from "./health.js";
 import { t } from "./i18n.js";
 import { Timeline } from "./timeline.js";
 
 /** @typedef {import("./types.js").Scenario} Scenario */
+
+/** A scenario as it was, and the story it came from. @typedef {{scenario: Scenario, origin: Scenario|null}} Version */
 
 /** A scenario, its run, and what it was before it was changed. */
 export class Side {
@@ -16,9 +19,9 @@ export class Side {
     /** @type {Timeline|null} */
     this.timeline = null;
     this.position = 0;
-    /** @type {Scenario[]} */
+    /** @type {Version[]} */
     this.past = [];
-    /** @type {Scenario[]} */
+    /** @type {Version[]} */
     this.future = [];
     /** The process looked at. */
     this.selected = -1;
@@ -32,14 +35,14 @@ export class Side {
 
 /**
  * - `run`: a side has another run; `sides`: there are one or two now, or another is active
- * - `frame`: the time moved; `step`: a position moved, at most ten times a second while playing
+ * - `frame`: the time moved; `step`: a position moved, at most four times a second while playing
  * - `play`, `select`, `language`, `theme`, `busy`: what they say; `watch`: someone wants to see the
  *   state of the process selected
  * @typedef {"run"|"sides"|"frame"|"step"|"play"|"select"|"watch"|"language"|"theme"|"busy"} Topic
  */
 
 /** While playing, what is read (not watched) follows this often. */
-const STEP_INTERVAL_MS = 100;
+const STEP_INTERVAL_MS = 250;
 
 export class Lab {
   constructor() {
@@ -108,7 +111,7 @@ export class Lab {
       const run = await api.run(scenario, asking.signal);
       if (asking.signal.aborted) return false;
       if (options.remember) {
-        side.past.push(side.scenario);
+        side.past.push({ scenario: side.scenario, origin: side.origin });
         side.future = [];
       }
       if (options.origin !== undefined) side.origin = options.origin;
@@ -140,6 +143,8 @@ export class Lab {
     else if (!options.keep) this.time = 0;
     side.position = side.timeline.positionAt(this.time);
     this.seek(Math.min(this.time, this.duration));
+    // A run begins before anything of its first moment has happened.
+    if (!options.keep && options.at === undefined) this.#place(this.sides.map((other) => other.timeline?.base ?? 0));
     this.emit("run");
     this.emit("step");
   }
@@ -156,26 +161,38 @@ export class Lab {
       return false;
     }
     this.pause();
-    return this.load(side, change(structuredClone(side.scenario)), { keep: true, remember: true, at });
+    const scenario = change(structuredClone(side.scenario));
+    const left = leaveOutImpossible(scenario);
+    const done = await this.load(side, scenario, { keep: true, remember: true, at });
+    if (done && left > 0) toast(t().edit.leftOut(left));
+    return done;
   }
 
   /** @param {1|-1} way -1 undoes, 1 does again */
   async undo(way) {
     const side = this.side;
     const [from, to] = way < 0 ? [side.past, side.future] : [side.future, side.past];
-    const scenario = from.pop();
-    if (!scenario) return;
-    to.push(side.scenario);
-    await this.load(side, scenario, { keep: true });
+    const version = from.pop();
+    if (!version) return;
+    to.push({ scenario: side.scenario, origin: side.origin });
+    // At once, so that a second undo before the run is back goes one further.
+    side.scenario = version.scenario;
+    side.origin = version.origin;
+    await this.load(side, version.scenario, { keep: true });
   }
 
-  /** Puts a scenario in place of what the active side shows. @param {Scenario} scenario @param {Scenario|null} [origin] */
+  /**
+   * Puts a scenario in place of what the active side shows.
+   * @param {Scenario} scenario
+   * @param {Scenario|null} [origin]
+   */
   async open(scenario, origin = null) {
     this.pause();
     const side = this.side;
+    // What was only shown cannot be run again.
+    const remember = side.timeline !== null && !side.readOnly;
     side.readOnly = false;
     side.selected = -1;
-    const remember = side.timeline !== null;
     return this.load(side, structuredClone(scenario), { remember, origin });
   }
 
@@ -217,8 +234,10 @@ export class Lab {
     const timeline = this.timeline;
     if (!timeline) return;
     const to = Math.max(timeline.base, Math.min(position, timeline.steps));
+    const first = to === timeline.base;
     this.time = timeline.timeOf(to);
-    this.#place(this.sides.map((side) => (side === this.side ? to : side.timeline?.positionAt(this.time) ?? 0)));
+    const other = (/** @type {Timeline|null} */ run) => (first ? run?.base : run?.positionAt(this.time)) ?? 0;
+    this.#place(this.sides.map((side) => (side === this.side ? to : other(side.timeline))));
   }
 
   /** One step on or back: on whichever side it is next. @param {1|-1} way */
@@ -277,7 +296,7 @@ export class Lab {
 
   play() {
     if (this.playing || this.duration === 0) return;
-    if (this.time >= this.duration) this.seek(0);
+    if (this.time >= this.duration) this.goTo(0);
     this.playing = true;
     this.emit("play");
   }

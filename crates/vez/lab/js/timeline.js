@@ -9,8 +9,21 @@ import { countBelow, countUpTo } from "./sorted.js";
 
 /** What sets a step off. */
 export const CAUSES = /** @type {const} */ ([
-  "boot", "request", "receive", "timer", "crash", "restart", "pause", "resume", "partition", "cut",
-  "heal", "lose", "repeat", "violation", "other",
+  "boot",
+  "request",
+  "receive",
+  "timer",
+  "crash",
+  "restart",
+  "pause",
+  "resume",
+  "partition",
+  "cut",
+  "heal",
+  "lose",
+  "repeat",
+  "violation",
+  "other",
 ]);
 /** @typedef {typeof CAUSES[number]} Cause */
 
@@ -147,7 +160,7 @@ function splitSteps(events, indexOf) {
     sent = new Set();
     steps.from.push(i);
     steps.time.push(event.t_ms);
-    steps.node.push(event.node === undefined ? -1 : indexOf.get(event.node) ?? -1);
+    steps.node.push(event.node === undefined ? -1 : (indexOf.get(event.node) ?? -1));
     const cause = CAUSES.indexOf(/** @type {Cause} */ (what));
     steps.cause.push(cause < 0 ? CAUSES.length - 1 : cause);
   }
@@ -212,7 +225,9 @@ class Letters {
     this.kindSteps = [];
     /** @type {number[]} */
     this.losses = [];
-    /** @type {{from: number, to: number, kind: number, departs: number, ends: number, sent: number, arrives: number, fate: number, number: number, event: number}[]} */
+    /**
+     * @type {{from: number, to: number, kind: number, departs: number, ends: number, sent: number, arrives: number, fate: number, number: number, event: number}[]}
+     */
     this.rows = [];
     this.sends = 0;
   }
@@ -229,8 +244,13 @@ class Letters {
         const kind = this.#kind(event.kind ?? "");
         this.kindSteps[kind].push(step);
         this.#open(id, {
-          from: this.#index(event.node), to: this.#index(event.to), kind, departs: step, sent: event.t_ms,
-          number: ++this.sends, event: index,
+          from: this.#index(event.node),
+          to: this.#index(event.to),
+          kind,
+          departs: step,
+          sent: event.t_ms,
+          number: ++this.sends,
+          event: index,
         });
         break;
       }
@@ -285,7 +305,8 @@ class Letters {
     const rows = this.rows;
     const delay = this.#typicalDelay();
     for (const row of rows) {
-      if (row.fate === PENDING) row.arrives = Math.max(row.sent + delay, this.timeline.stepTime[this.timeline.steps - 1]);
+      if (row.fate === PENDING)
+        row.arrives = Math.max(row.sent + delay, this.timeline.stepTime[this.timeline.steps - 1]);
       // Lost as it was sent: let it be seen leaving.
       if (row.fate === LOST && row.arrives <= row.sent) {
         row.arrives = row.sent + delay / 2;
@@ -297,14 +318,19 @@ class Letters {
     /** @param {(row: typeof rows[number]) => number} get */
     const ints = (get) => Int32Array.from(rows, get);
     return {
-      count: rows.length, delay, latest,
-      from: ints((row) => row.from), to: ints((row) => row.to),
+      count: rows.length,
+      delay,
+      latest,
+      from: ints((row) => row.from),
+      to: ints((row) => row.to),
       kind: Uint16Array.from(rows, (row) => row.kind),
-      departs: ints((row) => row.departs), ends: ints((row) => row.ends),
+      departs: ints((row) => row.departs),
+      ends: ints((row) => row.ends),
       sent: Float64Array.from(rows, (row) => row.sent),
       arrives: Float64Array.from(rows, (row) => row.arrives),
       fate: Uint8Array.from(rows, (row) => row.fate),
-      number: ints((row) => row.number), event: ints((row) => row.event),
+      number: ints((row) => row.number),
+      event: ints((row) => row.event),
     };
   }
 

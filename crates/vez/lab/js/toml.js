@@ -27,7 +27,8 @@ class Reader {
         this.#pair(table);
       }
       this.#skip(false);
-      if (this.at < this.text.length && this.#peek() !== "\n" && this.#peek() !== "\r") this.#fail("expected the end of the line");
+      if (this.at < this.text.length && this.#peek() !== "\n" && this.#peek() !== "\r")
+        this.#fail("expected the end of the line");
     }
   }
 
@@ -138,7 +139,9 @@ class Reader {
       return String.fromCodePoint(point);
     }
     this.at += 2;
-    return { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f", '"': '"', "\\": "\\" }[code] ?? this.#fail("an unknown escape");
+    return (
+      { n: "\n", t: "\t", r: "\r", b: "\b", f: "\f", '"': '"', "\\": "\\" }[code] ?? this.#fail("an unknown escape")
+    );
   }
 
   /** Past blanks and comments. @param {boolean} lines also past line ends */

@@ -1,7 +1,7 @@
 // @ts-check
 // Play, pause, step, jump; and the scrubber with its marks.
 
-import { byId, el, fill, setText } from "./dom.js";
+import { byId, el, fill, setText, watchSize } from "./dom.js";
 import { icon } from "./icons.js";
 import { moment, number, t } from "./i18n.js";
 import { colours } from "./palette.js";
@@ -19,40 +19,92 @@ export function makeTransport(lab, stepper) {
   const root = byId("transport");
   const canvas = el("canvas", { "aria-hidden": "true" });
   const scrub = el("input", {
-    type: "range", id: "scrubber", min: "0", max: String(SCRUB_MAX), step: "1", value: "0", "data-testid": "scrubber",
+    type: "range",
+    id: "scrubber",
+    min: "0",
+    max: String(SCRUB_MAX),
+    step: "1",
+    value: "0",
+    "data-testid": "scrubber",
     oninput: () => {
       lab.pause();
       lab.seek((Number(scrub.value) / SCRUB_MAX) * lab.duration);
     },
   });
   /** @param {string} id @param {import("./icons.js").Icon} sign @param {() => void} run */
-  const button = (id, sign, run) => el("button", { id, class: "icon-button", type: "button", "data-testid": id, onclick: run }, icon(sign));
+  const button = (id, sign, run) =>
+    el("button", { id, class: "icon-button", type: "button", "data-testid": id, onclick: run }, icon(sign));
   const play = button("play", "play", () => (lab.playing ? lab.pause() : lab.play()));
-  const start = button("to-start", "start", () => { lab.pause(); lab.goTo(0); });
+  const start = button("to-start", "start", () => {
+    lab.pause();
+    lab.goTo(0);
+  });
   const back = button("step-back", "back", () => stepper.step(-1));
   const forward = button("step-forward", "forward", () => stepper.step(1));
-  const end = button("to-end", "end", () => { lab.pause(); lab.goTo(Infinity); lab.seek(lab.duration); });
+  const end = button("to-end", "end", () => {
+    lab.pause();
+    lab.goTo(Infinity);
+    lab.seek(lab.duration);
+  });
   const position = el("span", { id: "position", "data-testid": "position" });
   const speed = el("input", {
-    type: "range", id: "speed", min: String(SPEED_MIN), max: String(SPEED_MAX), step: "1", value: "0", "data-testid": "speed",
+    type: "range",
+    id: "speed",
+    min: String(SPEED_MIN),
+    max: String(SPEED_MAX),
+    step: "1",
+    value: "0",
+    "data-testid": "speed",
     oninput: () => setSpeed(lab, Number(speed.value)),
   });
   const speedOut = el("output", { for: "speed" });
-  const quiet = el("input", { type: "checkbox", id: "skip-quiet", checked: true, "data-testid": "skip-quiet", onchange: () => (lab.skipQuiet = quiet.checked) });
+  const quiet = el("input", {
+    type: "checkbox",
+    id: "skip-quiet",
+    checked: true,
+    "data-testid": "skip-quiet",
+    onchange: () => (lab.skipQuiet = quiet.checked),
+  });
   const quietLabel = el("span", { class: "quiet-label" });
   const jumps = el("span", { class: "transport-row" });
-  fill(root,
-    el("div", { class: "scrub" }, canvas, scrub),
-    el("div", { class: "transport-row" }, start, back, play, forward, end, position, el("span", { class: "spacer" }), jumps,
-      el("label", { class: "speed" }, speed, speedOut), el("label", { class: "speed" }, quiet, quietLabel)));
+  fill(
+    root,
+    el(
+      "div",
+      { class: "transport-row scrub-row" },
+      el("div", { class: "scrub" }, canvas, scrub),
+      el("label", { class: "speed" }, speed, speedOut),
+      el("label", { class: "speed" }, quiet, quietLabel),
+    ),
+    el(
+      "div",
+      { class: "transport-row" },
+      start,
+      back,
+      play,
+      forward,
+      end,
+      position,
+      el("span", { class: "spacer" }),
+      jumps,
+    ),
+  );
 
   function words() {
     const text = t().transport;
-    for (const [element, label] of /** @type {[HTMLElement, string][]} */ ([[start, text.start], [back, text.stepBack], [forward, text.stepForward], [end, text.end], [scrub, text.scrubber], [speed, text.speed], [quiet, text.quiet]])) {
+    for (const [element, label] of /** @type {[HTMLElement, string][]} */ ([
+      [start, text.start],
+      [back, text.stepBack],
+      [forward, text.stepForward],
+      [end, text.end],
+      [scrub, text.scrubber],
+      [speed, text.speed],
+      [quiet, text.quiet],
+    ])) {
       element.setAttribute("aria-label", label);
       element.title = label;
     }
-    setText(quietLabel, text.quiet);
+    setText(quietLabel, text.quietShort);
     const mutex = lab.timeline?.run.result.problem !== "election";
     /** @type {Jump[]} */
     const kinds = ["receive", mutex ? "entry" : "election", "violation"];
@@ -70,7 +122,7 @@ export function makeTransport(lab, stepper) {
   function moved() {
     const share = lab.duration ? lab.time / lab.duration : 0;
     if (document.activeElement !== scrub || lab.playing) scrub.value = String(Math.round(share * SCRUB_MAX));
-    drawScrubber(lab, canvas);
+    drawScrubber(lab, canvas, size);
   }
   function stepped() {
     const { timeline, side } = lab;
@@ -90,7 +142,7 @@ export function makeTransport(lab, stepper) {
   lab.on("play", playing);
   lab.on(["frame", "run", "theme"], redraw);
   lab.on(["step", "run", "language"], stepped);
-  new ResizeObserver(redraw).observe(root);
+  const size = watchSize(canvas, redraw);
 }
 
 /** @param {import("./state.js").Lab} lab @param {number} power */
@@ -103,17 +155,39 @@ export function setSpeed(lab, power) {
 function jumper(lab, kind) {
   const text = t().transport;
   /** @param {1|-1} way @param {string} sign @param {string} label */
-  const button = (way, sign, label) => el("button", {
-    type: "button", "data-testid": `${way > 0 ? "next" : "previous"}-${kind}`, "aria-label": `${label} ${text[kind]}`, title: `${label} ${text[kind]}`, onclick: () => lab.jump(kind, way),
-  }, sign);
-  return el("span", { class: "jump" }, button(-1, "‹", text.previous),
-    el("span", { "aria-hidden": "true" }, el("i", { class: `dot dot-${kind}` }), el("span", { class: "word" }, text[kind])), button(1, "›", text.next));
+  const button = (way, sign, label) =>
+    el(
+      "button",
+      {
+        type: "button",
+        "data-testid": `${way > 0 ? "next" : "previous"}-${kind}`,
+        "aria-label": `${label} ${text[kind]}`,
+        title: `${label} ${text[kind]}`,
+        onclick: () => lab.jump(kind, way),
+      },
+      sign,
+    );
+  return el(
+    "span",
+    { class: "jump" },
+    button(-1, "‹", text.previous),
+    el(
+      "span",
+      { "aria-hidden": "true" },
+      el("i", { class: `dot dot-${kind}` }),
+      el("span", { class: "word" }, text[kind]),
+    ),
+    button(1, "›", text.next),
+  );
 }
 
-/** @param {import("./state.js").Lab} lab @param {HTMLCanvasElement} canvas */
-function drawScrubber(lab, canvas) {
+/**
+ * @param {import("./state.js").Lab} lab
+ * @param {HTMLCanvasElement} canvas
+ * @param {{width: number, height: number}} size
+ */
+function drawScrubber(lab, canvas, { width, height }) {
   const ctx = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  const { clientWidth: width, clientHeight: height } = canvas;
   const ratio = Math.min(2, devicePixelRatio || 1);
   if (canvas.width !== Math.round(width * ratio)) canvas.width = Math.round(width * ratio);
   if (canvas.height !== Math.round(height * ratio)) canvas.height = Math.round(height * ratio);
@@ -134,10 +208,38 @@ function drawScrubber(lab, canvas) {
   lab.sides.forEach(({ timeline }, side) => {
     if (!timeline) return;
     const up = lab.sides.length === 1 ? null : side === 0;
-    marks(ctx, timeline.marks.edit.map((step) => at(timeline.stepTime[step])), middle, palette.ink, "square", up);
-    marks(ctx, timeline.marks.entry.map((step) => at(timeline.stepTime[step])), middle, palette.inside, "dot", up);
-    marks(ctx, timeline.marks.election.map((step) => at(timeline.stepTime[step])), middle, palette.leader, "dot", up);
-    marks(ctx, timeline.marks.violation.map((step) => at(timeline.stepTime[step])), middle, palette.broken, "flag", up);
+    marks(
+      ctx,
+      timeline.marks.edit.map((step) => at(timeline.stepTime[step])),
+      middle,
+      palette.ink,
+      "square",
+      up,
+    );
+    marks(
+      ctx,
+      timeline.marks.entry.map((step) => at(timeline.stepTime[step])),
+      middle,
+      palette.inside,
+      "dot",
+      up,
+    );
+    marks(
+      ctx,
+      timeline.marks.election.map((step) => at(timeline.stepTime[step])),
+      middle,
+      palette.leader,
+      "dot",
+      up,
+    );
+    marks(
+      ctx,
+      timeline.marks.violation.map((step) => at(timeline.stepTime[step])),
+      middle,
+      palette.broken,
+      "flag",
+      up,
+    );
   });
   ctx.fillStyle = palette.card;
   ctx.strokeStyle = palette.accent;

@@ -147,7 +147,7 @@
  * @property {number} transitions
  * @property {number} depth
  * @property {{name: string, judgement: string, detail: string|null}[]} promises
- * @property {{promise: string, detail: string, steps: string[], cycle_from: number|null, scenario: Scenario}|null} broken
+ * @property {{promise: string, detail: string, steps: string[], cycle_from: number|null, scenario: Scenario|null}|null} broken
  */
 
 export {};

@@ -24,7 +24,12 @@ const LOOK_BACK = 2000;
  * @property {number[]} inside
  */
 
-/** Everyone who waits at a position, and why. @param {import("./timeline.js").Timeline} timeline @param {number} position @returns {Reason[]} */
+/**
+ * Everyone who waits at a position, and why.
+ * @param {import("./timeline.js").Timeline} timeline
+ * @param {number} position
+ * @returns {Reason[]}
+ */
 export function reasons(timeline, position) {
   const mutex = timeline.run.result.problem === "mutex";
   const conditions = timeline.uids.map((_, i) => timeline.processes.condition(i, position));
@@ -42,7 +47,13 @@ export function reasons(timeline, position) {
     const { asked, refused, first } = talk.get(who) ?? { asked: [], refused: [], first: since };
     // In an election only those who asked something wait for anything.
     if (!mutex && asked.length === 0) continue;
-    list.push({ who, since: mutex ? since : first, unanswered: asked, refused, inside: inside.filter((i) => i !== who) });
+    list.push({
+      who,
+      since: mutex ? since : first,
+      unanswered: asked,
+      refused,
+      inside: inside.filter((i) => i !== who),
+    });
   }
   return list;
 }
@@ -132,10 +143,18 @@ export function tellReason(timeline, position, reason) {
   const words = t().waiting;
   const name = (/** @type {number} */ i) => timeline.names[i];
   const head = words.since(name(reason.who), moment(reason.since));
-  const few = (/** @type {number[]} */ list) => t().list(list.slice(0, 6).map(name).concat(list.length > 6 ? [`+${list.length - 6}`] : []));
+  const few = (/** @type {number[]} */ list) =>
+    t().list(
+      list
+        .slice(0, 6)
+        .map(name)
+        .concat(list.length > 6 ? [`+${list.length - 6}`] : []),
+    );
   const parts = [];
   if (reason.unanswered.length) {
-    parts.push(`${words.forMany(few(reason.unanswered))}, ${reason.unanswered.length > 1 ? words.noAnswers : words.noAnswer}`);
+    parts.push(
+      `${words.forMany(few(reason.unanswered))}, ${reason.unanswered.length > 1 ? words.noAnswers : words.noAnswer}`,
+    );
   }
   for (const other of [...reason.unanswered, ...reason.refused].slice(0, 6)) {
     const now = timeline.processes.condition(other, position);
@@ -143,7 +162,8 @@ export function tellReason(timeline, position, reason) {
     else if (now.pausedUntil !== null) parts.push(words.isPaused(name(other), moment(now.pausedUntil)));
     else if (reason.refused.includes(other)) parts.push(words.refused(name(other)));
   }
-  for (const other of reason.inside) parts.push(words.inside(name(other), moment(timeline.processes.condition(other, position).since)));
+  for (const other of reason.inside)
+    parts.push(words.inside(name(other), moment(timeline.processes.condition(other, position).since)));
   if (parts.length === 0) parts.push(words.nothing);
   return `${head} ${reason.unanswered.length ? "" : "– "}${parts.join("; ")}.`;
 }
@@ -154,7 +174,7 @@ export function makeWaiting(lab) {
   const graph = el("canvas", { class: "wait-graph", role: "img" });
   function update() {
     const { timeline, side } = lab;
-    if (!timeline || panel.offsetParent === null) return;
+    if (!timeline || panel.hidden) return;
     const words = t().waiting;
     const all = reasons(timeline, side.position);
     const chosen = all.filter((reason) => reason.who === side.selected);
@@ -162,19 +182,39 @@ export function makeWaiting(lab) {
     const round = circle(all);
     graph.hidden = all.length === 0 || timeline.n > 60;
     graph.setAttribute("aria-label", words.graph);
-    fill(panel,
+    fill(
+      panel,
       el("h2", {}, chosen.length ? words.question(timeline.names[side.selected]) : words.label),
-      round.length ? el("p", { class: "deadlock", "data-testid": "wait-circle" }, words.cycle([...round, round[0]].map((i) => timeline.names[i]).join(" → "))) : null,
-      all.length === 0 ? el("p", { class: "muted" }, words.nobody)
-        : el("ul", { class: "waits" }, ...told.map((reason) => el("li", { "data-testid": "wait-reason" }, tellReason(timeline, side.position, reason)))),
-      graph);
+      round.length
+        ? el(
+            "p",
+            { class: "deadlock", "data-testid": "wait-circle" },
+            words.cycle([...round, round[0]].map((i) => timeline.names[i]).join(" → ")),
+          )
+        : null,
+      all.length === 0
+        ? el("p", { class: "muted" }, words.nobody)
+        : el(
+            "ul",
+            { class: "waits" },
+            ...told.map((reason) =>
+              el("li", { "data-testid": "wait-reason" }, tellReason(timeline, side.position, reason)),
+            ),
+          ),
+      graph,
+    );
     if (!graph.hidden) drawGraph(graph, timeline, all, round);
   }
   lab.on(["step", "run", "language", "select", "sides", "theme"], update);
   new ResizeObserver(update).observe(panel);
 }
 
-/** @param {HTMLCanvasElement} canvas @param {import("./timeline.js").Timeline} timeline @param {Reason[]} list @param {number[]} round */
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {import("./timeline.js").Timeline} timeline
+ * @param {Reason[]} list
+ * @param {number[]} round
+ */
 function drawGraph(canvas, timeline, list, round) {
   const { clientWidth: width, clientHeight: height } = canvas;
   const ratio = Math.min(2, devicePixelRatio || 1);
@@ -185,11 +225,20 @@ function drawGraph(canvas, timeline, list, round) {
   const palette = colours();
   const shown = [...new Set(list.flatMap((reason) => [reason.who, ...targets(reason)]))].sort((a, b) => a - b);
   const reach = Math.min(width, height) / 2 - 26;
-  const at = new Map(shown.map((index, i) => {
-    const angle = (2 * Math.PI * i) / shown.length - Math.PI / 2;
-    return [index, { x: width / 2 + Math.cos(angle) * reach * Math.min(1.7, width / height), y: height / 2 + Math.sin(angle) * reach }];
-  }));
-  const inRound = (/** @type {number} */ a, /** @type {number} */ b) => round.length > 0 && round[(round.indexOf(a) + 1) % round.length] === b && round.includes(a);
+  const at = new Map(
+    shown.map((index, i) => {
+      const angle = (2 * Math.PI * i) / shown.length - Math.PI / 2;
+      return [
+        index,
+        {
+          x: width / 2 + Math.cos(angle) * reach * Math.min(1.7, width / height),
+          y: height / 2 + Math.sin(angle) * reach,
+        },
+      ];
+    }),
+  );
+  const inRound = (/** @type {number} */ a, /** @type {number} */ b) =>
+    round.length > 0 && round[(round.indexOf(a) + 1) % round.length] === b && round.includes(a);
   for (const reason of list) {
     for (const other of targets(reason)) {
       const [from, to] = [at.get(reason.who), at.get(other)];
@@ -216,7 +265,12 @@ function drawGraph(canvas, timeline, list, round) {
   }
 }
 
-/** @param {CanvasRenderingContext2D} ctx @param {{x: number, y: number}} from @param {{x: number, y: number}} to @param {number} gap */
+/**
+ * @param {CanvasRenderingContext2D} ctx
+ * @param {{x: number, y: number}} from
+ * @param {{x: number, y: number}} to
+ * @param {number} gap
+ */
 function arrow(ctx, from, to, gap) {
   const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
   const [ux, uy] = [(to.x - from.x) / length, (to.y - from.y) / length];

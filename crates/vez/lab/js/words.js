@@ -1,7 +1,7 @@
 // @ts-check
 // A step of the run in a sentence: what set it off, and what came of it.
 
-import { moment, t } from "./i18n.js";
+import { moment, sayDetail, t } from "./i18n.js";
 
 /**
  * @typedef {object} Told
@@ -23,7 +23,7 @@ export function tellStep(timeline, step) {
   const words = t().words;
   const events = timeline.eventsOf(step);
   const cause = events[0];
-  const broken = events.filter((event) => event.event === "violation").map((event) => event.detail ?? "");
+  const broken = events.filter((event) => event.event === "violation").map((event) => sayDetail(event.detail ?? ""));
   const head = headOf(timeline, step, cause);
   const boots = timeline.cause(step) === "boot" && timeline.stepNode[step] < 0;
   const parts = boots ? tellCrowd(events) : tellEffects(timeline, cause, events);
@@ -170,7 +170,10 @@ function tellSends(timeline, cause, events) {
   const heard = cause.event === "receive" ? cause : null;
   const answered = [...groups.values()].some((group) => heard && group.to.every((to) => to === heard.from));
   return [...groups.values()].map((group) => {
-    const to = namesOf(group.to.map((uid) => timeline.name(uid)), timeline.n);
+    const to = namesOf(
+      group.to.map((uid) => timeline.name(uid)),
+      timeline.n,
+    );
     if (heard && group.to.every((uid) => uid === heard.from)) return words.answers(group.text);
     if (heard && group.kind === heard.kind && answered) return words.sendsOwn(group.text, to);
     if (heard && group.text === heard.text) return words.passes(to);
@@ -208,7 +211,7 @@ function tellDetail(events) {
   const parts = [];
   for (const event of events) {
     if (event.event === "state") parts.push(...(event.changed ?? []));
-    if (event.event === "arm") parts.push(`⏱ ${t().words.waits(event.text ?? "", moment(event.until_ms ?? 0))}`);
+    if (event.event === "arm") parts.push(t().words.waits(event.text ?? "", moment(event.until_ms ?? 0)));
   }
   return parts.join(" · ");
 }
