@@ -1,6 +1,7 @@
-//! How fast the simulator is, and against what: ratios measured in one run, side by side.
+//! How fast the simulator and the checker are, and against what: ratios measured in one run, side by side.
 
 mod bare;
+mod check;
 mod counting;
 mod measure;
 mod ours;
@@ -13,7 +14,7 @@ mod textbook;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: vez-bench sim [--quick] [--format table|json]";
+const USAGE: &str = "usage: vez-bench sim|check [--quick] [--format table|json]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -30,7 +31,11 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let mut words = arguments.iter().map(String::as_str);
     let (mut quick, mut json) = (false, false);
-    anyhow::ensure!(words.next() == Some("sim"), USAGE);
+    let measure = match words.next() {
+        Some("sim") => sim::measure,
+        Some("check") => check::measure,
+        _ => anyhow::bail!(USAGE),
+    };
     while let Some(word) = words.next() {
         match (word, if word == "--format" { words.next() } else { None }) {
             ("--quick", None) => quick = true,
@@ -39,7 +44,7 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
             _ => anyhow::bail!(USAGE),
         }
     }
-    let table = sim::measure(sim::Scale { quick });
+    let table = measure(sim::Scale { quick });
     let mut out = io::stdout().lock();
     if json {
         table.print_json(&mut out)?;

@@ -22,6 +22,18 @@ impl Sample {
         Self { messages, took: worked().saturating_sub(began) }
     }
 
+    /// Times `work` by the clock on the wall, for what runs on several threads or in a process of
+    /// its own.
+    pub(crate) fn on_the_wall(work: impl FnOnce() -> u64) -> Self {
+        let now = || clock_gettime(ClockId::Monotonic);
+        let moment = |time: rustix::time::Timespec| {
+            Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+        };
+        let began = moment(now());
+        let messages = black_box(work());
+        Self { messages, took: moment(now()).saturating_sub(began) }
+    }
+
     /// Times the same work several times over, where once is too short to time.
     pub(crate) fn of_many(times: u32, mut work: impl FnMut() -> u64) -> Self {
         Self::of(|| (0..times).map(|_| black_box(work())).sum())

@@ -16,6 +16,7 @@ usage: cargo xtask COMMAND
   verify            the whole read-only gate: format, lints, docs, house rules, tests, licences
                     (--without-tests leaves the tests out)
   bench sim         how fast the simulator is, as ratios (--quick for a first look)
+  bench check       how fast the checker is, against stateright and SPIN (--quick)
   mutants           make the classic mistakes on purpose and see that the tests notice
 ";
 

@@ -31,6 +31,7 @@ fn plan_of(topology: &Topology, replay: &Replay) -> Plan {
         Act::Start(node) => Input::Start(Who::One(node)),
         Act::Suspect(node, of) => Input::Suspect(node, of),
         Act::Acquire(node, hold) => Input::Acquire(Who::One(node), hold),
+        Act::Withdraw(node) => Input::Withdraw(node),
         Act::Crash(node) => Input::Crash(node),
         Act::CrashUnsent(node) => Input::CrashUnsent(node),
         Act::Restart { node, forget: true } => Input::Restart(node, Forget::Everything),

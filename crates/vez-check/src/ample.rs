@@ -20,7 +20,7 @@ use std::sync::Mutex;
 
 use crate::archive::{Archive, open};
 use crate::code::Code;
-use crate::knowledge::{Answer, Case, Duty, Knowledge};
+use crate::knowledge::{Answer, Case, Knowledge};
 use crate::mind::{Action, LOCALS, Mind, SPEC, WEATHER};
 use crate::setting::Setting;
 
@@ -152,11 +152,7 @@ impl Trial<'_, '_> {
         let mut events = Vec::new();
         let process = self.lore.portray(local);
         if let Some(ask) = self.lore.ask(spec, self.node)
-            && match ask.duty {
-                Duty::Leave => true,
-                Duty::Wish => process.wishes,
-                Duty::Suspect => process.suspicions,
-            }
+            && process.may(ask.duty)
         {
             events.push(Code::Ask(ask.request));
         }

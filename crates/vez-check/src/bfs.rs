@@ -101,10 +101,18 @@ struct Haul {
     stop: Option<Stop>,
 }
 
+/// How far to go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach {
+    pub(crate) depth_max: u32,
+    pub(crate) states_max: u64,
+}
+
 pub(crate) fn explore<'a>(
     archive: &'a Archive<'a>,
     hooks: &Hooks<'_>,
     oracle: Option<&Oracle<'_>>,
+    reach: Reach,
 ) -> Explored {
     let options = archive.setting.options;
     let mut minds: Vec<Mind<'a>> =
@@ -117,8 +125,9 @@ pub(crate) fn explore<'a>(
         visited: Visited::new(options.reductions.bitstate),
     };
     let mut layer = explored.begin(&mut minds[0]);
-    while !layer.is_empty() {
-        let (next, stop) = explored.live_through(&layer, &mut minds, hooks, oracle);
+    while !layer.is_empty() && explored.tally.depth < reach.depth_max {
+        let (next, stop) =
+            explored.live_through(&layer, &mut minds, hooks, oracle, reach.states_max);
         explored.end_layer(&next);
         let broken = !explored.findings.is_empty() && !options.keep_going;
         if let Some(stop) = if broken { Some(Stop::Broken) } else { stop } {
@@ -162,6 +171,7 @@ impl Explored {
         minds: &mut [Mind<'_>],
         hooks: &Hooks<'_>,
         oracle: Option<&Oracle<'_>>,
+        states_max: u64,
     ) -> (Layer, Option<Stop>) {
         let options = minds[0].setting.options;
         let base = self.log.parents.len() - layer.len();
@@ -181,7 +191,7 @@ impl Explored {
                 visited: &self.visited,
                 halt: AtomicBool::new(false),
                 states: &states,
-                states_max: options.states_max,
+                states_max,
                 bytes_max: options.memory_max.saturating_sub(fixed) / minds.len() as u64,
                 hooks,
                 progress: Progress {

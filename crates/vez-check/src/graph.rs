@@ -29,10 +29,12 @@ pub(crate) fn bytes(states: u64, transitions: u64) -> u64 {
 }
 
 impl Graph {
-    /// Explores once more, and keeps everything. `None` if told to stop.
+    /// Explores once more, and keeps everything. `None` if told to stop, or if it takes more bytes
+    /// than there may be.
     pub(crate) fn new<'a>(
         archive: &'a Archive<'a>,
         oracle: Option<&Oracle<'_>>,
+        bytes_max: u64,
         hooks: &Hooks<'_>,
     ) -> Option<(Self, Mind<'a>)> {
         let mut mind = Mind::new(archive);
@@ -71,8 +73,11 @@ impl Graph {
                 graph.keys.push(mind.key(&world, action));
             }
             state += 1;
-            if state.is_multiple_of(1024) && hooks.is_cancelled() {
-                return None;
+            if state.is_multiple_of(1024) {
+                let needed = bytes(graph.len() as u64, graph.targets.len() as u64);
+                if bytes_max < needed || hooks.is_cancelled() {
+                    return None;
+                }
             }
         }
         graph.firsts.push(graph.targets.len() as u32);

@@ -42,6 +42,8 @@ pub(crate) enum Duty {
     /// Who follows a dead leader may notice.
     Suspect,
     Wish,
+    /// Who waits may change its mind.
+    Withdraw,
 }
 
 /// What there is to know of a process in a state.
@@ -51,6 +53,7 @@ pub(crate) struct Portrait {
     pub(crate) is_up: bool,
     pub(crate) wishes: bool,
     pub(crate) suspicions: bool,
+    pub(crate) withdrawals: bool,
     /// It has gone beyond the epochs that are explored.
     pub(crate) is_over: bool,
     /// Those that may run out now.
@@ -100,6 +103,18 @@ pub(crate) struct Move {
     pub(crate) uses_up: bool,
     /// Who is cut off, a bit each.
     pub(crate) side: u64,
+}
+
+impl Portrait {
+    /// Whether its user may still ask this.
+    pub(crate) fn may(&self, duty: Duty) -> bool {
+        match duty {
+            Duty::Leave => true,
+            Duty::Wish => self.wishes,
+            Duty::Suspect => self.suspicions,
+            Duty::Withdraw => self.withdrawals,
+        }
+    }
 }
 
 pub(crate) trait Knowledge: Send {

@@ -5,7 +5,21 @@
 //! [`Problem`](vez_core::Problem) specs. Time is left out: an armed timer may run out whenever
 //! [`Timing`](vez_core::Timing) allows.
 //!
-//! **Invariant:** a step is a function of (process state, event, choices), so it is taken once and
+//! # Why searching less is sound
+//!
+//! - **Remembered steps.** Handlers are pure: the same state, event and choices give the same
+//!   effects, so each is worked out once. Nothing is left out.
+//! - **Ample steps** ([`Reductions::ample`]). A message whose arrival shows nobody anything and
+//!   commutes, tried on the receiver alone, with all else that can happen to it is heard first and
+//!   alone. Steps of different processes commute anyway. No granted message leads to itself by its
+//!   answers, so nothing is put off for ever; what was granted is tried again once every message
+//!   is known, and the search repeated if it does not stand. Runs that may go round for ever are
+//!   judged on the graph with nothing left out, or called kept only so far.
+//! - **Lossy networks as sets** ([`Channel::Lossy`](vez_core::Channel)). What was sent stays: being
+//!   heard again, late or never covers every loss, repetition and reordering.
+//! - **Bits for states** ([`Reductions::bitstate`]) overlook states, and say how many.
+//!
+//! //! **Invariant:** a step is a function of (process state, event, choices), so it is taken once and
 //! remembered; a state of the system is a row of numbers.
 
 mod act;
@@ -38,7 +52,7 @@ use vez_core::{Protocol, Topology};
 
 use ample::Oracle;
 use archive::Archive;
-use bfs::Explored;
+use bfs::{Explored, Reach};
 use lore::Lore;
 use model::Model;
 pub use options::{CheckError, Options, Reductions, Search};
@@ -89,12 +103,47 @@ pub fn check<P: Protocol>(
 ) -> Result<Outcome, CheckError> {
     P::validate(config, topology).map_err(CheckError::Config)?;
     options.validate(topology)?;
+    let outcome = search::<P>(topology, config, options, hooks);
+    // Which thread comes first is chance. One alone finds the same way to break a promise always.
+    if outcome.counterexample.is_some() && 1 < options.threads {
+        let alone = Options { threads: 1, ..options.clone() };
+        let again = search::<P>(topology, config, &alone, hooks);
+        if again.counterexample.is_some() {
+            return Ok(again);
+        }
+    }
+    Ok(outcome)
+}
+
+fn search<P: Protocol>(
+    topology: &Topology,
+    config: &P::Config,
+    options: &Options,
+    hooks: &Hooks<'_>,
+) -> Outcome {
     let setting = Setting { topology, options };
     let mut lore = Lore::new(Model::<P> { setting, config });
     let archive = Archive::new(setting, &mut lore);
     let oracle = Oracle::new(&archive);
-    let explored = explore(&archive, &oracle, hooks);
-    Ok(verdict::conclude(&archive, &explored, &oracle, hooks))
+    let mut explored = explore(&archive, &oracle, hooks);
+    if options.search != Search::BreadthFirst {
+        shorten(&archive, &mut explored, hooks);
+    }
+    verdict::conclude(&archive, &explored, &oracle, hooks)
+}
+
+/// Looks for a shorter way to break a promise, as far as so many states reach.
+fn shorten<'a>(archive: &'a Archive<'a>, explored: &mut Explored, hooks: &Hooks<'_>) {
+    const STATES_MAX: u64 = 2_000_000;
+    let length = |finding: &bfs::Finding| {
+        explored.log.distance(finding.state) + u32::from(finding.last.is_some())
+    };
+    let Some(found) = explored.findings.iter().map(length).min() else { return };
+    let reach = Reach { depth_max: found, states_max: STATES_MAX };
+    let nearest = bfs::explore(archive, hooks, None, reach);
+    if !nearest.findings.is_empty() {
+        (explored.findings, explored.log) = (nearest.findings, nearest.log);
+    }
 }
 
 /// Searches with reductions before one without.
@@ -103,8 +152,9 @@ const BOLD_MAX: u32 = 8;
 /// Explores; where reductions turn out to have been too bold, once more with what was learnt.
 fn explore<'a>(archive: &'a Archive<'a>, oracle: &Oracle<'a>, hooks: &Hooks<'_>) -> Explored {
     let options = archive.setting.options;
+    let reach = Reach { depth_max: u32::MAX, states_max: options.states_max };
     let search = |oracle: Option<&Oracle<'a>>| match options.search {
-        Search::BreadthFirst => bfs::explore(archive, hooks, oracle),
+        Search::BreadthFirst => bfs::explore(archive, hooks, oracle, reach),
         Search::DepthFirst => dfs::explore(archive, hooks, oracle),
         Search::Walks { count, steps_max, seed } => {
             walk::explore(archive, Walks { count, steps_max, seed }, hooks)

@@ -2,7 +2,7 @@
 //! what follows from what.
 
 use vez_core::problem::Court;
-use vez_core::{Breach, Debt, Ending, NodeId, Problem, Protocol, Request, Time};
+use vez_core::{Breach, Debt, Ending, NodeId, Problem, Protocol, Request, Time, Wish};
 
 use crate::code::Code;
 use crate::intern::{Intern, PairMap};
@@ -195,7 +195,14 @@ impl<P: Protocol> Knowledge for Lore<'_, P> {
     }
 
     fn ask(&mut self, spec: u32, node: u32) -> Option<Ask> {
-        let request = self.specs.get(spec).next_request(NodeId(node))?;
+        let (spec, node) = (self.specs.get(spec), NodeId(node));
+        // Who can do nothing but wait can give up waiting.
+        let withdraw = || {
+            let withdrawal = P::Problem::request(Wish::Withdraw)?;
+            let may = 0 < self.model.setting.options.withdrawals && spec.may(node, &withdrawal);
+            may.then_some(withdrawal)
+        };
+        let request = spec.next_request(node).or_else(withdraw)?;
         let duty = self.model.duty(&request);
         Some(Ask { request: self.requests.id(request), duty })
     }
@@ -216,6 +223,7 @@ impl<P: Protocol> Knowledge for Lore<'_, P> {
             is_up: local.process().is_some(),
             wishes: 0 < local.wishes_left,
             suspicions: 0 < local.suspicions_left,
+            withdrawals: 0 < local.withdrawals_left,
             is_over: self.model.setting.options.epoch_max < age,
             timers: ready.map(|&(timer, _)| self.timers.id((local.node, timer))).collect(),
             must_fire: local.armed.iter().any(|(_, span)| span.latest == Time::ZERO),

@@ -90,6 +90,7 @@ pub(crate) struct LocalFacts {
     pub(crate) is_up: bool,
     pub(crate) wishes: bool,
     pub(crate) suspicions: bool,
+    pub(crate) withdrawals: bool,
     pub(crate) is_over: bool,
     /// Those that may run out now: a range of `timers`.
     pub(crate) timers: (u32, u32),
@@ -241,6 +242,7 @@ impl<'a> Mind<'a> {
                     Duty::Leave => true,
                     Duty::Wish => local.wishes,
                     Duty::Suspect => local.suspicions,
+                    Duty::Withdraw => local.withdrawals,
                 }
             {
                 let first = actions.len();

@@ -26,6 +26,7 @@ pub(crate) struct Local<P: Protocol> {
     pub(crate) armed: Vec<(P::Timer, Span)>,
     pub(crate) wishes_left: u32,
     pub(crate) suspicions_left: u32,
+    pub(crate) withdrawals_left: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -101,6 +102,7 @@ impl<P: Protocol> Model<'_, P> {
             armed: Vec::new(),
             wishes_left: if asks { self.setting.options.entries } else { 0 },
             suspicions_left: self.setting.options.crashes,
+            withdrawals_left: self.setting.options.withdrawals,
         }
     }
 
@@ -108,6 +110,8 @@ impl<P: Protocol> Model<'_, P> {
         let is = |wish| P::Problem::request(wish).as_ref() == Some(request);
         if is(Wish::Release) {
             Duty::Leave
+        } else if is(Wish::Withdraw) {
+            Duty::Withdraw
         } else if self.setting.topology.ids().any(|node| is(Wish::Suspect(node))) {
             Duty::Suspect
         } else {
@@ -152,6 +156,7 @@ impl<P: Protocol> Model<'_, P> {
                     Duty::Leave => (),
                     Duty::Suspect => run.branch.next.suspicions_left -= 1,
                     Duty::Wish => run.branch.next.wishes_left -= 1,
+                    Duty::Withdraw => run.branch.next.withdrawals_left -= 1,
                 }
                 run.branch.facts.push(Fact::Asked(request.clone()));
                 run.feed(Event::Request(request.clone()));

@@ -145,7 +145,10 @@ impl<P: Protocol> Teller<'_, P> {
                     self.replay.inputs[input].1 = Act::Acquire(node, self.now - since);
                 }
             }
-            Wish::Withdraw => unreachable!("no user gives up"),
+            Wish::Withdraw => {
+                self.visits.remove(&node);
+                self.input(Act::Withdraw(node));
+            }
         }
         let text = format!("{} asks: {request:?}", self.topology.name(node));
         (text, Deed::Ask { node, wish })

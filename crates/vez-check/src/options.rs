@@ -8,6 +8,8 @@ use vez_core::{Channel, Crashes, Meta, NodeSet, Promise, Timing, Topology};
 pub struct Options {
     /// How often each user may ask: entries wished for, elections started.
     pub entries: u32,
+    /// How often each user may change its mind while it waits.
+    pub withdrawals: u32,
     /// Whose users ask at all; everyone's if `None`.
     pub askers: Option<NodeSet>,
     pub channel: Channel,
@@ -92,6 +94,7 @@ impl Options {
     pub fn new(meta: &Meta) -> Self {
         Self {
             entries: 1,
+            withdrawals: 0,
             askers: None,
             channel: meta.channel,
             timing: meta.timing,

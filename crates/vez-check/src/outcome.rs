@@ -162,6 +162,8 @@ pub enum Act {
     Suspect(NodeId, NodeId),
     /// Ask, and stay inside this long.
     Acquire(NodeId, Time),
+    /// Stop waiting.
+    Withdraw(NodeId),
     Crash(NodeId),
     /// Crash in the next step, between saving and sending.
     CrashUnsent(NodeId),

@@ -92,6 +92,7 @@ impl Mind<'_> {
                 is_up: portrait.is_up,
                 wishes: portrait.wishes,
                 suspicions: portrait.suspicions,
+                withdrawals: portrait.withdrawals,
                 is_over: portrait.is_over,
                 timers: (first, self.timers.len() as u32),
                 must_fire: portrait.must_fire,

@@ -123,20 +123,24 @@ fn judge_endless<'a>(
     counterexamples: &mut Vec<Counterexample>,
 ) -> Endless {
     let options = archive.setting.options;
-    let reductions = &options.reductions;
+    let memory_max = options.memory_max;
     let needed = graph::bytes(explored.tally.states, explored.tally.transitions);
-    if options.memory_max < needed || u64::from(u32::MAX) < explored.tally.transitions {
+    if memory_max < needed || u64::from(u32::MAX) < explored.tally.transitions {
         return Endless::NotJudged;
     }
-    let Some((graph, mut mind)) = Graph::new(archive, reductions.ample.then_some(oracle), hooks)
-    else {
-        return Endless::NotJudged;
-    };
-    // What was left out may be left out of a way round only where fairness does not matter.
+    let is_reduced = options.reductions.ample;
+    let graph = Graph::new(archive, is_reduced.then_some(oracle), memory_max, hooks);
+    let Some((mut graph, mut mind)) = graph else { return Endless::NotJudged };
     if !live::is_endless(&graph) {
         return Endless::None;
-    } else if reductions.ample {
-        return Endless::NotJudged;
+    }
+    // What was left out matters to fairness: a way round is judged with everything that can
+    // happen on it.
+    if is_reduced {
+        drop((graph, mind));
+        let whole = Graph::new(archive, None, memory_max, hooks);
+        let Some(whole) = whole else { return Endless::NotJudged };
+        (graph, mind) = whole;
     }
     if let Some(lasso) = live::endless_debt(&graph, &mind) {
         let path = graph.path(&mut mind, lasso.start, &lasso.edges);

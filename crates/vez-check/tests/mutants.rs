@@ -3,9 +3,10 @@
 mod models;
 
 use models::agrawala::{Agrawala, Flaw};
+use models::grants::{self, Grants};
 use models::tries::{self, Tries};
 use models::votes::{self, Votes};
-use vez_check::{Counterexample, Hooks, Judgement, Options, Outcome, check};
+use vez_check::{Act, Counterexample, Hooks, Judgement, Options, Outcome, check};
 use vez_core::{Layout, Promise, Protocol, Topology};
 
 fn explore<P: Protocol>(n: u32, config: &P::Config, options: &Options) -> Outcome {
@@ -29,6 +30,44 @@ fn every_flaw_of_ricart_agrawala_is_found_the_shortest_way() {
         let found = outcome.counterexample.unwrap_or_else(|| panic!("{flaw:?} was not found"));
         assert_eq!((found.promise, found.steps.len()), (promise, steps), "{flaw:?}: {found:#?}");
     }
+}
+
+#[test]
+fn a_coordinator_that_grants_twice_is_found_the_shortest_way() {
+    let options = Options::new(&Grants::META);
+    let outcome = explore::<Grants>(3, &grants::Flaw::None, &options);
+    assert!(outcome.complete && outcome.kept());
+    let found = explore::<Grants>(3, &grants::Flaw::GrantsTwice, &options).counterexample.unwrap();
+    assert_eq!((found.promise, found.steps.len()), (Promise::MutualExclusion, 4), "{found:#?}");
+}
+
+#[test]
+fn whoever_changes_its_mind_finds_who_does_not_expect_it() {
+    let flaw = grants::Flaw::MistakesWithdrawal;
+    let patient = Options::new(&Grants::META);
+    assert!(explore::<Grants>(3, &flaw, &patient).kept());
+    let fickle = Options { withdrawals: 1, ..patient };
+    let outcome = explore::<Grants>(3, &grants::Flaw::None, &fickle);
+    assert!(outcome.complete && outcome.kept());
+    let found = explore::<Grants>(3, &flaw, &fickle).counterexample.unwrap();
+    assert_eq!(found.promise, Promise::MutualExclusion, "{found:#?}");
+    assert!(found.replay.inputs.iter().any(|(_, act)| matches!(act, Act::Withdraw(_))));
+}
+
+#[test]
+fn the_way_found_does_not_depend_on_the_number_of_threads() {
+    for flaw in [Flaw::BothGiveWay, Flaw::NeverDefersInside, Flaw::DeafClock] {
+        let [alone, together] = [1, 3].map(|threads| {
+            let options = Options { threads, ..Options::new(&Agrawala::META) };
+            explore::<Agrawala>(3, &flaw, &options)
+        });
+        assert_eq!(alone.counterexample, together.counterexample, "{flaw:?}");
+    }
+    let [alone, together] = [1, 3].map(|threads| {
+        let options = Options { threads, ..Options::new(&Tries::META) };
+        explore::<Tries>(2, &tries::Config { in_order: false }, &options)
+    });
+    assert_eq!(alone.counterexample, together.counterexample);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod models;
 
 use models::agrawala::{Agrawala, Flaw};
+use models::grants::{self, Grants};
 use models::ring::Ring;
 use models::tries::{self, Tries};
 use models::votes::{self, Votes};
@@ -83,11 +84,37 @@ fn one_way_on_is_enough_for_votes() {
 }
 
 #[test]
-fn where_runs_never_end_a_reduced_search_does_not_judge_them() {
+fn where_runs_never_end_they_are_judged_with_nothing_left_out() {
     let options = Options::new(&Tries::META);
-    let outcome = explore::<Tries>(2, &tries::Config { in_order: false }, &ample(&options));
-    let verdict = outcome.verdict(Promise::NoStarvation).unwrap();
-    assert_eq!(verdict.judgement, Judgement::KeptSoFar);
+    for (in_order, judgement) in [(false, Judgement::Broken), (true, Judgement::Kept)] {
+        let outcome = explore::<Tries>(2, &tries::Config { in_order }, &ample(&options));
+        let verdict = outcome.verdict(Promise::NoStarvation).unwrap();
+        assert_eq!(verdict.judgement, judgement);
+    }
+}
+
+#[test]
+fn one_way_on_is_enough_for_a_coordinator_and_each_of_its_flaws() {
+    for flaw in [grants::Flaw::None, grants::Flaw::GrantsTwice, grants::Flaw::MistakesWithdrawal] {
+        for withdrawals in [0, 1] {
+            let options = Options { withdrawals, ..Options::new(&Grants::META) };
+            agree::<Grants>(3, &flaw, &options);
+        }
+    }
+}
+
+#[test]
+fn what_is_found_deep_down_or_by_chance_is_told_the_shortest_way() {
+    let near = Options::new(&Agrawala::META);
+    let chance = Search::Walks { count: 2_000, steps_max: 60, seed: 7 };
+    for flaw in [Flaw::NoTieBreak, Flaw::BothGiveWay, Flaw::NeverDefersInside] {
+        let length = |search| {
+            let options = Options { search, ..near.clone() };
+            explore::<Agrawala>(3, &flaw, &options).counterexample.unwrap().steps.len()
+        };
+        let shortest = length(Search::BreadthFirst);
+        assert_eq!((length(Search::DepthFirst), length(chance)), (shortest, shortest), "{flaw:?}");
+    }
 }
 
 #[test]

@@ -145,6 +145,7 @@ fn act(done: &Done, topology: &Topology, late: Time) -> Act {
         Done::Acquire(node, hold) => {
             Act::Acquire { who: Whom::One(uid(node)), hold: hold.min(late) }
         }
+        Done::Withdraw(node) => Act::Withdraw(uid(node)),
         Done::Crash(node) => Act::Crash { node: uid(node), unsent: false },
         Done::CrashUnsent(node) => Act::Crash { node: uid(node), unsent: true },
         Done::Restart { node, forget } => Act::Restart { node: uid(node), amnesia: forget },

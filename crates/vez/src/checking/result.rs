@@ -48,6 +48,7 @@ struct ModelResult {
     losses: u32,
     duplicates: u32,
     partitions: u32,
+    withdrawals: u32,
     epochs: u64,
     search: &'static str,
     reduced: bool,
@@ -150,6 +151,7 @@ fn model(question: &Question<'_>, topology: &Topology) -> ModelResult {
         losses: options.losses,
         duplicates: options.duplicates,
         partitions: options.partitions,
+        withdrawals: options.withdrawals,
         epochs: options.epoch_max,
         search: match options.search {
             Search::BreadthFirst => "bfs",

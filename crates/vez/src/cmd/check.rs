@@ -42,6 +42,9 @@ pub struct Check {
     /// Whose users ask at all; everyone's if not said.
     #[arg(long, value_name = "UID,…")]
     askers: Option<String>,
+    /// How often each user may stop waiting before it is let in.
+    #[arg(long, value_name = "W", default_value_t = 0)]
+    withdrawals: u32,
     /// Take away something the algorithm assumes; `vez explain` lists what. Repeatable.
     #[arg(long, value_name = "ASSUMPTION", help_heading = "What may go wrong")]
     without: Vec<String>,
@@ -266,6 +269,7 @@ impl Check {
         options.losses = self.losses.unwrap_or(options.losses);
         options.duplicates = self.duplicates.unwrap_or(options.duplicates);
         options.partitions = self.partitions.unwrap_or(options.partitions);
+        options.withdrawals = self.withdrawals;
     }
 
     fn askers(&self, resolved: &Resolved) -> anyhow::Result<Option<NodeSet>> {

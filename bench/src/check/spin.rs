@@ -1,0 +1,42 @@
+//! The same two systems in Promela, explored by the verifier that SPIN makes of them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+/// A verifier, compiled and ready to run.
+#[derive(Debug)]
+pub(crate) struct Verifier {
+    folder: PathBuf,
+}
+
+impl Verifier {
+    /// Translates and compiles a model of `bench/models`, without reductions.
+    pub(crate) fn new(model: &str) -> anyhow::Result<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folder = root.join("target/spin").join(model);
+        std::fs::create_dir_all(&folder)?;
+        let source = root.join("models").join(model).with_extension("pml");
+        run(Command::new("spin").arg("-a").arg(source).current_dir(&folder))
+            .context("SPIN is not installed (Debian: apt-get install spin)")?;
+        let flags = ["-O3", "-DNOREDUCE", "-DSAFETY", "-w", "-o", "pan", "pan.c"];
+        run(Command::new("cc").args(flags).current_dir(&folder))?;
+        Ok(Self { folder })
+    }
+
+    /// How many states it finds; and that it finds nothing wrong.
+    pub(crate) fn run(&self) -> anyhow::Result<u64> {
+        let pan = self.folder.join("pan");
+        let report = run(Command::new(pan).args(["-m100000", "-w24"]).current_dir(&self.folder))?;
+        anyhow::ensure!(report.contains("errors: 0"), "SPIN finds an error: {report}");
+        let stored = report.lines().find_map(|line| line.trim().strip_suffix(" states, stored"));
+        stored.context("SPIN does not say how many states there are")?.parse().map_err(Into::into)
+    }
+}
+
+fn run(command: &mut Command) -> anyhow::Result<String> {
+    let output = command.output()?;
+    anyhow::ensure!(output.status.success(), "{command:?} failed");
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
