@@ -1,8 +1,9 @@
-//! How fast the simulator and the checker are, and against what: ratios measured in one run, side by side.
+//! How fast everything is, and against what: ratios measured in one run, side by side.
 
 mod bare;
 mod check;
 mod counting;
+mod lab;
 mod measure;
 mod ours;
 mod peers;
@@ -14,7 +15,7 @@ mod textbook;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: vez-bench sim|check [--quick] [--format table|json]";
+const USAGE: &str = "usage: vez-bench sim|check|lab [--quick] [--format table|json]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,6 +35,7 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let measure = match words.next() {
         Some("sim") => sim::measure,
         Some("check") => check::measure,
+        Some("lab") => lab::measure,
         _ => anyhow::bail!(USAGE),
     };
     while let Some(word) = words.next() {
