@@ -145,6 +145,21 @@ fn crates_depend_only_downwards() {
         ("vez-sim", &["libm", "serde", "serde_json", "vez-core"]),
         ("vez-check", &["serde", "thiserror", "vez-core"]),
         ("vez-draw", &["serde", "serde_json", "vez-core", "vez-sim"]),
+        (
+            "vez-net",
+            &[
+                "postcard",
+                "rustls",
+                "serde",
+                "serde_json",
+                "thiserror",
+                "tokio",
+                "tokio-rustls",
+                "toml",
+                "vez-core",
+                "vez-sim",
+            ],
+        ),
         ("vez-numbers", &["serde"]),
     ];
     for (name, allowed) in allowed {
