@@ -50,9 +50,9 @@ pub(crate) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// A number that no earlier life of this process has reached, as long as it took fewer than a
-/// million steps a second: where counting starts.
-pub(crate) fn first_count() -> u64 {
-    const START_OF_2025: u64 = 1_735_689_600;
-    now().as_secs().saturating_sub(START_OF_2025) << 20
+/// Where a life starts counting its steps and messages: at a number that no earlier life has
+/// reached, as long as it made fewer than a million a second. Lives are moments in microseconds.
+pub(crate) fn first_count(life: u64) -> u64 {
+    const START_OF_2025: u64 = 1_735_689_600_000_000;
+    life.saturating_sub(START_OF_2025)
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::JoinSet;
 use tokio::time::{sleep_until, timeout};
 use vez_core::NodeId;
 
@@ -17,8 +18,10 @@ use crate::node::Event;
 use crate::tls::{Stream, Tls};
 use crate::wire::{Frame, Frames, Greeting, Letter, VERSION, encode};
 
-/// To a second process that claims an id: the one refusal that ends it.
+/// To a second process that claims an id, and to a first that slept while another took its place:
+/// the refusals that end it.
 pub(crate) const TAKEN: &str = "the id is taken by a process that is alive";
+pub(crate) const OUTLIVED: &str = "the id was taken by a later process";
 
 const GREETING_WITHIN: Duration = Duration::from_secs(3);
 const PROBE_WITHIN: Duration = Duration::from_secs(1);
@@ -62,12 +65,15 @@ impl Door {
 
     pub(crate) async fn run(self: Arc<Self>, listener: TcpListener) {
         let strangers = Arc::new(Semaphore::new(STRANGERS_MAX));
+        // Who is inside goes when the door does.
+        let mut guests = JoinSet::new();
         loop {
+            while guests.try_join_next().is_some() {}
             let Ok(turn) = Arc::clone(&strangers).acquire_owned().await else { return };
             match listener.accept().await {
                 Ok((stream, _)) => {
                     let door = Arc::clone(&self);
-                    tokio::spawn(async move {
+                    guests.spawn(async move {
                         // What goes wrong on one connection is the caller's to mend: it calls again.
                         let _ = door.admit(stream, turn).await;
                     });
@@ -152,7 +158,7 @@ impl Door {
             (known.life, known.probe.clone())
         };
         if life < known {
-            return Err("is an earlier life of a process that has come back".to_owned());
+            return Err(OUTLIVED.to_owned());
         }
         if known < life
             && let Some(probe) = probe

@@ -99,12 +99,13 @@ impl Group {
             if !ids.insert(member.id) {
                 return Err(GroupError::Twice(member.id));
             }
-            if !addresses.insert(&member.address) {
-                return Err(GroupError::SameAddress(member.address.clone()));
-            }
             let port = member.address.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
-            if !matches!(port, Some(Ok(_))) {
+            let Some(Ok(port)) = port else {
                 return Err(GroupError::Address(member.id, member.address.clone()));
+            };
+            // Port 0 is any that is free.
+            if port != 0 && !addresses.insert(&member.address) {
+                return Err(GroupError::SameAddress(member.address.clone()));
             }
         }
         if self.members.is_empty() { Err(GroupError::Empty) } else { Ok(()) }
@@ -124,6 +125,14 @@ impl Group {
             }
         }
         Ok(())
+    }
+
+    /// What all must know alike, as text: everything but where they are.
+    pub(crate) fn agreed(&self) -> String {
+        let same = |member: &Member| (member.id, member.merit, member.weight, member.left);
+        let members: Vec<_> = self.members.iter().map(same).collect();
+        let Self { name, epoch, topology, edges, config, .. } = self;
+        format!("{name:?} {epoch} {topology:?} {edges:?} {config} {members:?}")
     }
 
     pub fn node(&self, id: u64) -> Result<NodeId, GroupError> {

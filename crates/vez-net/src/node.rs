@@ -17,7 +17,7 @@ use vez_sim::What;
 
 use crate::clock::{self, VectorClock};
 use crate::counters::Counters;
-use crate::door::TAKEN;
+use crate::door::{OUTLIVED, TAKEN};
 use crate::group::{Group, GroupError};
 use crate::machine::{Asked, Machine, Out, Outbox};
 use crate::record::Record;
@@ -64,6 +64,8 @@ pub enum Told {
         text: String,
         value: Value,
     },
+    /// A wish that was passed on.
+    Asked(Wish),
     /// An order that makes no sense now.
     Refused(&'static str),
     Unexpected(&'static str),
@@ -119,13 +121,13 @@ pub struct Node {
     events: mpsc::Receiver<Event>,
     counters: Arc<Counters>,
     address: String,
-    _tasks: JoinSet<()>,
+    tasks: JoinSet<()>,
 }
 
 impl Node {
     /// Listens, and finds what its last life left. Nothing has been booted yet.
     pub async fn open(machine: Box<dyn Machine>, settings: Settings) -> Result<Self, NodeError> {
-        let Settings { group, id, data, record, tls, insecure, seed } = settings;
+        let Settings { group, id, data, mut record, tls, insecure, seed } = settings;
         let (me, group) = (group.node(id)?, Arc::new(group));
         let n = group.members.len() as u32;
         let store = match &data {
@@ -135,8 +137,11 @@ impl Node {
             None => None,
         };
         let life = store.as_ref().map_or_else(|| clock::now().as_micros() as u64, Store::life);
-        let epoch = group.epoch.to_string();
-        let digest = digest(&[&group.name, &epoch, machine.meta().name, &n.to_string()]);
+        let digest = digest(&[machine.meta().name, &group.agreed()]);
+        if let Some(record) = &mut record {
+            let written = record.head(machine.meta().name, id, life, &group);
+            written.map_err(NodeError::Trace)?;
+        }
         let greeting = Greeting { version: VERSION, group: digest, id, life };
         let counters = Arc::new(Counters::default());
         let (sender, events) = mpsc::channel(EVENTS_MAX);
@@ -144,7 +149,7 @@ impl Node {
         let call = Call { group: &group, id, greeting, events: sender, counters: &counters };
         let is_lossy = machine.meta().channel == Channel::Lossy;
         let (ways, address) = call.open(is_lossy, tls, insecure, &mut tasks).await?;
-        let first = clock::first_count();
+        let first = clock::first_count(life);
         Ok(Self {
             me,
             id,
@@ -164,13 +169,23 @@ impl Node {
             events,
             counters,
             address,
-            _tasks: tasks,
+            tasks,
         })
     }
 
-    /// Lives until it is told to stop.
+    /// Lives until it is told to stop. After that its address and its directory are free.
     pub async fn run(
         mut self,
+        orders: mpsc::Receiver<Order>,
+        told: mpsc::UnboundedSender<Told>,
+    ) -> Result<(), NodeError> {
+        let ended = self.live(orders, told).await;
+        self.tasks.shutdown().await;
+        ended
+    }
+
+    async fn live(
+        &mut self,
         mut orders: mpsc::Receiver<Order>,
         told: mpsc::UnboundedSender<Told>,
     ) -> Result<(), NodeError> {
@@ -191,7 +206,7 @@ impl Node {
                     Some(Event::Heard { from, parcel }) => {
                         self.hear(from, &parcel, &mut out, &told)?;
                     }
-                    Some(Event::Refused { peer, why }) if why == TAKEN => {
+                    Some(Event::Refused { peer, why }) if why == TAKEN || why == OUTLIVED => {
                         return Err(NodeError::Taken { id: self.id, why, peer });
                     }
                     Some(Event::Refused { peer, why }) => {
@@ -290,6 +305,7 @@ impl Node {
     ) -> Result<(), NodeError> {
         match self.machine.ask(wish, out) {
             Asked::Done => {
+                say(told, Told::Asked(wish));
                 let asked = out.asked.take().zip(out.cause.take());
                 let cause =
                     asked.map(|(request, (kind, text))| What::Request { request, kind, text });

@@ -3,11 +3,11 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use vez_core::Time;
 use vez_sim::{TraceEvent, What};
 
-use crate::{VectorClock, clock};
+use crate::{Group, VectorClock, clock};
 
 pub struct Record {
     out: Box<dyn Write + Send>,
@@ -22,10 +22,40 @@ struct Line<'a> {
     clock: &'a [u64],
 }
 
+/// The first line of every life: what ran, and among whom.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    pub algorithm: String,
+    pub node: u64,
+    pub life: u64,
+    pub group: Group,
+}
+
+#[derive(Serialize)]
+struct Head {
+    event: &'static str,
+    #[serde(flatten)]
+    header: Header,
+}
+
 impl Record {
     /// Each line is written at once, so that a process that is killed loses none.
     pub fn new(out: impl Write + Send + 'static) -> Self {
         Self { out: Box::new(out) }
+    }
+
+    pub(crate) fn head(
+        &mut self,
+        algorithm: &str,
+        node: u64,
+        life: u64,
+        group: &Group,
+    ) -> io::Result<()> {
+        let header = Header { algorithm: algorithm.to_owned(), node, life, group: group.clone() };
+        let head = Head { event: "header", header };
+        let text = serde_json::to_string(&head).map_err(io::Error::other)?;
+        self.out.write_all(format!("{text}\n").as_bytes())?;
+        self.out.flush()
     }
 
     pub(crate) fn write(
