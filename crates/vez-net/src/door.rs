@@ -49,6 +49,8 @@ pub(crate) struct Caller {
     /// order when a connection takes another's place.
     heard: tokio::sync::Mutex<u64>,
     connections: AtomicU64,
+    /// The latest life that anybody here has heard of.
+    pub(crate) latest: Arc<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -183,6 +185,7 @@ impl Door {
         let mut heard = caller.heard.lock().await;
         let mut known = lock(&caller.known);
         known.probe = Some(probe);
+        caller.latest.fetch_max(life, Ordering::Relaxed);
         if known.life != life {
             known.life = life;
             *heard = 0;

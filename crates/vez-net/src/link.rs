@@ -1,12 +1,14 @@
 //! The way to one peer where nothing may be lost: letters are numbered, kept until they have been
 //! heard, and sent again on the next connection.
 //!
-//! **Invariant:** what was meant for one life of the peer never reaches another. A broken
+//! **Invariant:** what was meant for one life of the peer never reaches another: a letter is meant
+//! for the life that had last been heard of, on any connection, when it was written. A broken
 //! connection between two live processes loses nothing and repeats nothing.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
@@ -21,7 +23,7 @@ use crate::wire::{Frame, Frames, Greeting, Letter, Parcel, encode};
 /// A peer that is down or slow is remembered this much; beyond it, the newest is dropped.
 pub(crate) const WAITING_MAX: usize = 1 << 16;
 const RETRY_FIRST: Duration = Duration::from_millis(10);
-const RETRY_MAX: Duration = Duration::from_millis(500);
+const RETRY_MAX: Duration = Duration::from_millis(250);
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// As much as is written at once.
 const BATCH: usize = 1 << 16;
@@ -31,49 +33,47 @@ pub(crate) struct Link {
     pub(crate) address: String,
     pub(crate) greeting: Greeting,
     pub(crate) tls: Option<Arc<Tls>>,
-    pub(crate) letters: mpsc::Receiver<Parcel>,
+    /// Each with the life of the peer it is meant for; 0 for whichever answers first.
+    pub(crate) letters: mpsc::Receiver<(u64, Parcel)>,
+    /// The peer's latest life that anybody here has heard of.
+    pub(crate) latest: Arc<AtomicU64>,
     pub(crate) events: mpsc::Sender<Event>,
     pub(crate) counters: Arc<Counters>,
 }
 
-/// What has been said to the life of the peer that is known, and not been heard.
+/// What has been said and not been heard, and for which life.
 #[derive(Default)]
 struct Waiting {
-    /// The peer's life; 0 until it is known.
-    life: u64,
-    letters: VecDeque<Letter>,
+    letters: VecDeque<(u64, Letter)>,
     /// The number of the next letter.
     next: u64,
 }
 
 impl Waiting {
-    fn add(&mut self, parcel: Parcel) -> bool {
+    fn add(&mut self, (life, parcel): (u64, Parcel)) -> bool {
         if WAITING_MAX <= self.letters.len() {
             return false;
         }
         self.next += 1;
-        self.letters.push_back(Letter { number: self.next, parcel });
+        self.letters.push_back((life, Letter { number: self.next, parcel }));
         true
     }
 
     fn heard(&mut self, number: u64) {
-        while self.letters.front().is_some_and(|letter| letter.number <= number) {
+        while self.letters.front().is_some_and(|(_, letter)| letter.number <= number) {
             self.letters.pop_front();
         }
     }
 
-    /// A life has answered. If it is another than the one written to, it gets none of that. How
-    /// many letters were dropped.
+    /// A life has answered. It gets nothing that was meant for an earlier one. How many letters
+    /// were dropped.
     fn meet(&mut self, life: u64, heard: u64) -> usize {
-        let is_known = self.life == 0 || self.life == life;
-        self.life = life;
-        if is_known {
-            self.heard(heard);
-            return 0;
-        }
-        let dropped = self.letters.len();
-        self.letters.clear();
-        dropped
+        self.heard(heard);
+        let before = self.letters.len();
+        self.letters.retain(|&(meant, _)| meant == 0 || life <= meant);
+        // What was for anybody is for this one from now on.
+        self.letters.iter_mut().for_each(|(meant, _)| *meant = life.max(*meant));
+        before - self.letters.len()
     }
 }
 
@@ -109,7 +109,7 @@ impl Link {
         }
     }
 
-    fn keep(&self, waiting: &mut Waiting, parcel: Parcel) {
+    fn keep(&self, waiting: &mut Waiting, parcel: (u64, Parcel)) {
         if !waiting.add(parcel) {
             self.counters.overflowed(self.peer);
         }
@@ -129,6 +129,11 @@ impl Link {
         let answer = timeout(ANSWER_WITHIN, frames.next()).await;
         match answer.map_err(|_| End::Broken(false))?.map_err(unsaid)? {
             Frame::Welcome { life, heard } => {
+                // What was said while nobody answered is not for whoever answers now.
+                while let Ok(parcel) = self.letters.try_recv() {
+                    self.keep(waiting, parcel);
+                }
+                self.latest.fetch_max(life, Ordering::Relaxed);
                 let dropped = waiting.meet(life, heard);
                 self.counters.outlived(dropped);
             }
@@ -154,7 +159,7 @@ impl Link {
         loop {
             bytes.clear();
             while unsent < waiting.letters.len() && bytes.len() < BATCH {
-                encode(&Frame::Letter(waiting.letters[unsent].clone()), &mut bytes);
+                encode(&Frame::Letter(waiting.letters[unsent].1.clone()), &mut bytes);
                 unsent += 1;
             }
             if !bytes.is_empty() {
@@ -204,18 +209,18 @@ mod tests {
     use super::{Parcel, WAITING_MAX, Waiting};
     use crate::VectorClock;
 
-    fn parcel(id: u64) -> Parcel {
-        Parcel { id, clock: VectorClock::default(), payload: vec![] }
+    fn parcel(life: u64, id: u64) -> (u64, Parcel) {
+        (life, Parcel { id, clock: VectorClock::default(), payload: vec![] })
     }
 
     fn ids(waiting: &Waiting) -> Vec<u64> {
-        waiting.letters.iter().map(|letter| letter.parcel.id).collect()
+        waiting.letters.iter().map(|(_, letter)| letter.parcel.id).collect()
     }
 
     #[test]
     fn the_same_life_gets_again_what_it_has_not_heard() {
         let mut waiting = Waiting::default();
-        (1..=4).for_each(|id| assert!(waiting.add(parcel(id))));
+        (1..=4).for_each(|id| assert!(waiting.add(parcel(0, id))));
         assert_eq!(waiting.meet(7, 0), 0);
         waiting.heard(1);
         assert_eq!(waiting.meet(7, 2), 0);
@@ -225,17 +230,25 @@ mod tests {
     #[test]
     fn another_life_gets_nothing_that_was_meant_for_the_last() {
         let mut waiting = Waiting::default();
-        assert_eq!(waiting.meet(7, 0), 0);
-        (1..=3).for_each(|id| assert!(waiting.add(parcel(id))));
+        (1..=3).for_each(|id| assert!(waiting.add(parcel(7, id))));
+        // Its next life had called before this one was written.
+        assert!(waiting.add(parcel(8, 4)));
         assert_eq!(waiting.meet(8, 0), 3);
-        assert!(waiting.add(parcel(4)));
         assert_eq!(ids(&waiting), [4]);
+    }
+
+    #[test]
+    fn what_was_for_anybody_is_for_the_first_who_answers() {
+        let mut waiting = Waiting::default();
+        assert!(waiting.add(parcel(0, 1)));
+        assert_eq!(waiting.meet(7, 0), 0);
+        assert_eq!(waiting.meet(8, 0), 1);
     }
 
     #[test]
     fn a_peer_that_never_listens_is_remembered_so_much_and_no_more() {
         let mut waiting = Waiting::default();
-        let kept = (0..WAITING_MAX as u64 + 5).filter(|&id| waiting.add(parcel(id))).count();
+        let kept = (0..WAITING_MAX as u64 + 5).filter(|&id| waiting.add(parcel(0, id))).count();
         assert_eq!(kept, WAITING_MAX);
     }
 }

@@ -91,10 +91,10 @@ impl Proxy {
         self.links.get(&(from, to)).map(|way| way.address)
     }
 
-    /// Where a process really is.
-    pub fn found(&self, id: u64, address: SocketAddr) {
+    /// Where a process really is; `None` while it is down. Who connects meanwhile waits.
+    pub fn found(&self, id: u64, address: Option<SocketAddr>) {
         if let Some(target) = self.targets.get(&id) {
-            target.send_replace(Some(address));
+            target.send_replace(address);
         }
     }
 
@@ -175,8 +175,8 @@ impl Rules {
 
     async fn forward_connection(mut self, near: TcpStream) {
         self.open().await;
-        let target = *self.target.borrow();
-        let Some(target) = target else { return };
+        let found = self.target.wait_for(Option::is_some).await.map(|target| *target);
+        let Ok(Some(target)) = found else { return };
         let Ok(far) = TcpStream::connect(target).await else { return };
         if near.set_nodelay(true).and(far.set_nodelay(true)).is_err() {
             return;

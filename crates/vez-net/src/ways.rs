@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::mpsc;
@@ -18,8 +19,15 @@ use crate::udp::Air;
 use crate::wire::{Greeting, Parcel};
 
 pub(crate) enum Ways {
-    Links { links: Vec<Option<mpsc::Sender<Parcel>>>, ids: Vec<u64>, counters: Arc<Counters> },
+    Links { links: Vec<Option<Way>>, ids: Vec<u64>, counters: Arc<Counters> },
     Air(Air),
+}
+
+/// The way to one peer.
+pub(crate) struct Way {
+    letters: mpsc::Sender<(u64, Parcel)>,
+    /// The peer's latest life that anybody here has heard of.
+    latest: Arc<AtomicU64>,
 }
 
 /// What it takes to open them.
@@ -36,7 +44,11 @@ impl Ways {
         match self {
             Self::Links { links, ids, counters } => {
                 let link = links[to.index()].as_ref();
-                if link.is_some_and(|link| link.try_send(parcel).is_err()) {
+                let send = |link: &Way| {
+                    let life = link.latest.load(Ordering::Relaxed);
+                    link.letters.try_send((life, parcel)).is_err()
+                };
+                if link.is_some_and(send) {
                     counters.overflowed(ids[to.index()]);
                 }
             }
@@ -92,9 +104,10 @@ impl Call<'_> {
             counters: Arc::clone(self.counters),
             callers: Door::callers(members.len()),
         };
+        let latest: Vec<_> = door.callers.iter().map(|caller| Arc::clone(&caller.latest)).collect();
         tasks.spawn(Arc::new(door).run(listener));
         let mut links = Vec::new();
-        for member in members {
+        for (member, latest) in members.iter().zip(latest) {
             if member.id == self.id || member.left {
                 links.push(None);
                 continue;
@@ -106,11 +119,12 @@ impl Call<'_> {
                 greeting: self.greeting,
                 tls: tls.cloned(),
                 letters,
+                latest: Arc::clone(&latest),
                 events: self.events.clone(),
                 counters: Arc::clone(self.counters),
             };
             tasks.spawn(link.run());
-            links.push(Some(sender));
+            links.push(Some(Way { letters: sender, latest }));
         }
         let ids = members.iter().map(|member| member.id).collect();
         Ways::Links { links, ids, counters: Arc::clone(self.counters) }

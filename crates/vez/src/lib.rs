@@ -3,9 +3,12 @@
 //! **Invariant:** nothing here knows an algorithm by type. Algorithms come by name from the
 //! [`registry`], which is made from the one list.
 
+pub mod cluster;
 pub mod cmd;
+pub mod judged;
 pub mod lab;
 pub mod picture;
+pub mod process;
 pub mod registry;
 pub mod result;
 pub mod rules;

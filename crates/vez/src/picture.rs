@@ -52,28 +52,54 @@ impl Picture {
 /// Runs the scenario and draws what happened.
 pub fn draw(picture: Picture, resolved: &Resolved) -> anyhow::Result<(Report, String)> {
     let Resolved { entry, topology, config, plan } = resolved;
+    fits(picture, topology)?;
+    let events_max = if picture.is_drawn() { EVENTS_MAX } else { usize::MAX };
+    let (report, trace) = (entry.watch)(topology, config, plan, events_max);
+    if trace.dropped > 0 {
+        return Err(too_many(trace.events.len() as u64 + trace.dropped));
+    }
+    let text = render(picture, resolved, &report, &trace.events);
+    Ok((report, text))
+}
+
+/// Draws what has happened somewhere else.
+pub(crate) fn draw_events(
+    picture: Picture,
+    resolved: &Resolved,
+    report: &Report,
+    events: &[TraceEvent],
+) -> anyhow::Result<String> {
+    fits(picture, &resolved.topology)?;
+    if picture.is_drawn() && EVENTS_MAX < events.len() {
+        return Err(too_many(events.len() as u64));
+    }
+    Ok(render(picture, resolved, report, events))
+}
+
+fn too_many(events: u64) -> anyhow::Error {
+    anyhow::anyhow!(
+        "{events} events are too many to draw; expected at most {EVENTS_MAX} (stop earlier with --until, or use --format jsonl)"
+    )
+}
+
+fn fits(picture: Picture, topology: &Topology) -> anyhow::Result<()> {
     if picture.is_drawn() && topology.n() > PROCESSES_MAX {
         let n = topology.n();
         anyhow::bail!(
             "{n} processes are too many to draw; expected at most {PROCESSES_MAX} (or use --format jsonl)"
         );
     }
-    let events_max = if picture.is_drawn() { EVENTS_MAX } else { usize::MAX };
-    let (report, trace) = (entry.watch)(topology, config, plan, events_max);
-    if trace.dropped > 0 {
-        let events = trace.events.len() as u64 + trace.dropped;
-        anyhow::bail!(
-            "{events} events are too many to draw; expected at most {EVENTS_MAX} (stop earlier with --until, or use --format jsonl)"
-        );
-    }
-    let text = with_run(resolved, &report, &trace.events, |run| match picture {
+    Ok(())
+}
+
+fn render(picture: Picture, resolved: &Resolved, report: &Report, events: &[TraceEvent]) -> String {
+    with_run(resolved, report, events, |run| match picture {
         Picture::Mermaid => vez_draw::mermaid(run),
         Picture::Svg => vez_draw::svg(run),
         Picture::Html => vez_draw::html(run),
         Picture::Jsonl => vez_draw::jsonl(run),
         Picture::Shiviz => vez_draw::shiviz(run),
-    });
-    Ok((report, text))
+    })
 }
 
 /// Gives a run its title, for whoever draws or tells it.

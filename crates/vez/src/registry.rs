@@ -3,13 +3,14 @@
 //! What is erased is the *run*, not the process: each entry holds functions already instantiated
 //! for its algorithm, so inside a run everything is static.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use vez_algorithms::{Visitor, visit_all};
 use vez_core::kind::variants_of;
-use vez_core::{Meta, Problem, Promise, Protocol, Request, Topology};
-use vez_sim::{Plan, Report, Trace};
+use vez_core::{Meta, NodeId, Problem, Promise, Protocol, Request, Topology};
+use vez_net::{Line, Machine};
+use vez_sim::{Plan, Report, Trace, TraceEvent};
 
 use crate::rules::Rules;
 use crate::scenario::suggestion;
@@ -35,7 +36,14 @@ pub struct Entry {
     pub simulate: fn(&Topology, &toml::Table, &Plan) -> Report,
     /// Runs it and writes down at most so many events.
     pub watch: fn(&Topology, &toml::Table, &Plan, usize) -> (Report, Trace),
+    /// One process of it, to be run on sockets; the last is its seed. The settings must have been
+    /// checked.
+    pub process: fn(NodeId, Arc<Topology>, &toml::Table, u64) -> Box<dyn Machine>,
+    /// Judges what real processes wrote down.
+    pub judge: Judge,
 }
+
+type Judge = fn(&Topology, &toml::Table, &[Line]) -> Result<(Report, Vec<TraceEvent>), String>;
 
 impl Entry {
     pub fn rules(&self) -> Rules {
@@ -84,6 +92,13 @@ impl Visitor for Table {
             watch: |topology, table, plan, events_max| {
                 let trace = Trace::with_limit(events_max);
                 vez_sim::watch::<P, _>(topology, &checked::<P>(table), plan, trace)
+            },
+            process: |me, topology, table, seed| {
+                let config = checked::<P>(table);
+                Box::new(vez_net::Process::<P>::new(me, topology, config, seed))
+            },
+            judge: |topology, table, lines| {
+                vez_net::judge::<P>(topology, &checked::<P>(table), lines)
             },
         });
     }

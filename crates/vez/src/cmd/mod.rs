@@ -1,8 +1,11 @@
 //! The commands, one file each.
 
 mod algorithms;
+mod cluster;
 pub mod explain;
+mod judge;
 mod lab;
+mod node;
 mod output;
 mod run;
 mod summary;
@@ -22,6 +25,9 @@ pub enum Command {
     Algorithms(algorithms::Algorithms),
     Explain(explain::Explain),
     Lab(lab::Lab),
+    Node(Box<node::Node>),
+    Cluster(Box<cluster::Cluster>),
+    Judge(judge::Judge),
     /// Print a completion script for a shell.
     ///
     /// Example: vez completions bash > ~/.local/share/bash-completion/completions/vez
@@ -37,6 +43,9 @@ impl Command {
             Self::Algorithms(command) => command.run(),
             Self::Explain(command) => command.run(),
             Self::Lab(command) => command.run(),
+            Self::Node(command) => command.run(),
+            Self::Cluster(command) => command.run(),
+            Self::Judge(command) => command.run(),
             Self::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Args::command(), "vez", &mut script);
