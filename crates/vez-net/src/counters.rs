@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use tokio::sync::Notify;
+
 use crate::link::WAITING_MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +26,7 @@ pub(crate) struct Counters {
     unsent: AtomicU64,
     unreadable: AtomicU64,
     warnings: Mutex<Warnings>,
+    news: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -76,7 +79,13 @@ impl Counters {
         let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         if warnings.said.insert(text.clone()) {
             warnings.fresh.push(text);
+            self.news.notify_one();
         }
+    }
+
+    /// Until there is something to say.
+    pub(crate) async fn warned(&self) {
+        self.news.notified().await;
     }
 
     pub(crate) fn take_warnings(&self) -> Vec<String> {

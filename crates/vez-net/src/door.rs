@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::{sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use vez_core::NodeId;
 
 use crate::counters::{Counters, Garbage};
@@ -76,7 +76,7 @@ impl Door {
                 Ok((stream, _)) => {
                     let door = Arc::clone(&self);
                     guests.spawn(async move {
-                        // What goes wrong on one connection is the caller's to mend: it calls again.
+                        // What goes wrong is the caller's to mend: it calls again.
                         let _ = door.admit(stream, turn).await;
                     });
                 }
@@ -232,7 +232,7 @@ impl Door {
                             self.events.send(event).await.map_err(io::Error::other)?;
                         }
                         heard = number;
-                        confirm_at.get_or_insert_with(|| tokio::time::Instant::now() + CONFIRM_WITHIN);
+                        confirm_at.get_or_insert_with(|| Instant::now() + CONFIRM_WITHIN);
                         is_due = CONFIRM_AFTER <= heard.saturating_sub(confirmed);
                     }
                     Frame::Here => {

@@ -85,7 +85,7 @@ pub enum GroupError {
 impl Group {
     pub fn read(text: &str) -> Result<Self, GroupError> {
         let group: Self = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start].lines().count().max(1));
+            let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
             let line = line.map_or(String::new(), |line| format!("line {line}: "));
             GroupError::Syntax(format!("{line}{}", error.message().replace('\n', " ")))
         })?;

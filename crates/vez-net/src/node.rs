@@ -190,6 +190,7 @@ impl Node {
         told: mpsc::UnboundedSender<Told>,
     ) -> Result<(), NodeError> {
         let mut out = Outbox { tells: self.record.is_some(), ..Outbox::default() };
+        let counters = Arc::clone(&self.counters);
         self.boot(&mut out, &told)?;
         loop {
             out.clear();
@@ -218,6 +219,8 @@ impl Node {
                     None | Some(Order::Stop) => return Ok(()),
                     Some(order) => self.obey(order, &mut out, &told)?,
                 },
+                // What there is to say is said below.
+                () = counters.warned() => (),
                 () = alarm => {
                     let now = Instant::now();
                     if self.leave_at.is_some_and(|at| at <= now) {

@@ -122,3 +122,101 @@ pub(crate) fn digest(parts: &[&str]) -> u64 {
     }
     hash
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Frame, Frames, Greeting, Letter, Parcel, encode};
+    use crate::VectorClock;
+
+    fn frame() -> impl Strategy<Value = Frame> {
+        let greeting = (any::<u16>(), any::<u64>(), any::<u64>(), any::<u64>());
+        let letter = (any::<u64>(), any::<u64>(), any::<Vec<u64>>(), any::<Vec<u8>>());
+        prop_oneof![
+            greeting.prop_map(|(version, group, id, life)| {
+                Frame::Hello(Greeting { version, group, id, life })
+            }),
+            any::<(u64, u64)>().prop_map(|(life, heard)| Frame::Welcome { life, heard }),
+            ".{0,40}".prop_map(Frame::Refused),
+            letter.prop_map(|(number, id, clock, payload)| {
+                let clock = VectorClock::from_parts(clock);
+                Frame::Letter(Letter { number, parcel: Parcel { id, clock, payload } })
+            }),
+            any::<u64>().prop_map(Frame::Heard),
+            Just(Frame::Probe),
+            Just(Frame::Here),
+        ]
+    }
+
+    fn written(frames: &[Frame]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for frame in frames {
+            encode(frame, &mut bytes);
+        }
+        bytes
+    }
+
+    /// Everything that can be read, and whether it ended as a stream may end.
+    fn read(bytes: &[u8]) -> (Vec<Frame>, bool) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let mut frames = Frames::new(bytes);
+            let mut found = Vec::new();
+            loop {
+                match frames.next().await {
+                    Ok(frame) => found.push(frame),
+                    Err(error) => {
+                        let is_end = error.kind() == std::io::ErrorKind::UnexpectedEof;
+                        return (found, is_end);
+                    }
+                }
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(frames in prop::collection::vec(frame(), 0..6)) {
+            let bytes = written(&frames);
+            prop_assert_eq!(read(&bytes), (frames, true));
+        }
+
+        #[test]
+        fn what_is_broken_off_is_read_as_far_as_it_goes(
+            frames in prop::collection::vec(frame(), 1..4),
+            cut in any::<prop::sample::Index>(),
+        ) {
+            let bytes = written(&frames);
+            let (found, is_end) = read(&bytes[..cut.index(bytes.len())]);
+            prop_assert!(is_end);
+            prop_assert!(frames.starts_with(&found));
+            prop_assert!(found.len() < frames.len());
+        }
+
+        #[test]
+        fn garbage_is_refused_and_does_no_harm(bytes in any::<Vec<u8>>()) {
+            read(&bytes);
+        }
+
+        #[test]
+        fn a_frame_with_a_flipped_bit_is_another_frame_or_none(
+            frame in frame(),
+            at in any::<prop::sample::Index>(),
+            bit in 0..8_u8,
+        ) {
+            let mut bytes = Vec::new();
+            encode(&frame, &mut bytes);
+            let at = at.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+            read(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_frame_that_says_it_is_too_long_is_not_waited_for() {
+        let mut bytes = u32::MAX.to_le_bytes().to_vec();
+        bytes.extend([0; 16]);
+        assert_eq!(read(&bytes), (Vec::new(), false));
+    }
+}

@@ -351,7 +351,7 @@ impl<'a> Cluster<'a> {
 
     async fn wait(&mut self, condition: Condition, within: Duration) -> anyhow::Result<()> {
         let until = Instant::now() + within;
-        if self.listen_until(|view| view.holds(condition), Some(until)).await? {
+        if self.listen_until(|view| view.holds(&condition), Some(until)).await? {
             return Ok(());
         }
         let status = self.view.status();

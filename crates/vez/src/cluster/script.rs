@@ -11,7 +11,8 @@ pub(super) const HELP: &str = "\
   acquire 3|all [HOLD] | release 3 | withdraw 3
   cut 1-2 | cut 1>2 | partition 1,2/3,4,5 | heal [1-2]
   delay 5ms|1ms..5ms [1-2] | loss 0.1 [1-2]
-  wait COND [within 10s]                 ready [3] | leader [3] | leads 3 | follows 1 3 |
+  wait COND [within 10s]                 ready [3] | leader [3] | leader among 3,4,5 |
+                                         leads 3 | follows 1 3 |
                                          no-leader 3 | suspects 1 3 | entered 3 | left 3 | idle
   status | judge | count 3 | sleep 100ms | say WORDS | help | quit";
 
@@ -46,11 +47,13 @@ pub(super) struct Direction {
 }
 
 /// What can be waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Condition {
     Ready(Option<u64>),
     /// Everyone up follows one who is up; this one, if it is said.
     Leader(Option<u64>),
+    /// These follow one and the same of them.
+    Among(Vec<u64>),
     Leads(u64),
     Follows(u64, u64),
     NoLeader(u64),
@@ -127,6 +130,10 @@ fn condition_of(words: &[&str]) -> Result<Condition, String> {
         ["ready", who] => Condition::Ready(Some(uid(who)?)),
         ["leader"] => Condition::Leader(None),
         ["leader", who] => Condition::Leader(Some(uid(who)?)),
+        ["leader", "among", whom] => {
+            let whom: Result<Vec<u64>, String> = whom.split(',').map(uid).collect();
+            Condition::Among(whom?)
+        }
         ["leads", who] => Condition::Leads(uid(who)?),
         ["follows", who, whom] => Condition::Follows(uid(who)?, uid(whom)?),
         ["no-leader", who] => Condition::NoLeader(uid(who)?),

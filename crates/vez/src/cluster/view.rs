@@ -97,11 +97,11 @@ impl View {
     }
 
     /// Whether what is waited for is so.
-    pub(super) fn holds(&self, condition: Condition) -> bool {
+    pub(super) fn holds(&self, condition: &Condition) -> bool {
         let seat = |id: u64| self.seats.get(&id).cloned().unwrap_or_default();
         let is_up = |id: u64| self.is(id, State::Up);
         let mut up = self.seats.values().filter(|seat| seat.state == State::Up);
-        match condition {
+        match *condition {
             Condition::Ready(Some(id)) => is_up(id),
             Condition::Ready(None) => self.seats.values().all(|seat| seat.state != State::Starting),
             Condition::Leader(wanted) => {
@@ -109,6 +109,11 @@ impl View {
                 is_up(leader)
                     && wanted.is_none_or(|wanted| wanted == leader)
                     && up.all(|seat| seat.leader == Some(leader))
+            }
+            Condition::Among(ref whom) => {
+                let leader = whom.first().and_then(|&id| seat(id).leader);
+                leader.is_some_and(|leader| whom.contains(&leader) && is_up(leader))
+                    && whom.iter().all(|&id| is_up(id) && seat(id).leader == leader)
             }
             Condition::Leads(id) => is_up(id) && seat(id).leader == Some(id),
             Condition::Follows(id, whom) => is_up(id) && seat(id).leader == Some(whom),

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use vez_core::Crashes;
 use vez_net::TlsFiles;
 
 use super::Outcome;
@@ -90,9 +89,6 @@ impl Node {
             (None, None, None) => None,
             _ => bail!("--tls-ca, --tls-cert and --tls-key come together"),
         };
-        if self.data.is_none() && entry.meta.crashes == Crashes::Recover {
-            eprintln!("vez: without --data this process forgets what must survive a crash");
-        }
         let process = Process {
             entry,
             id: self.id,

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use vez_core::Wish;
+use vez_core::{Crashes, Wish};
 use vez_net::{Group, Node, NodeError, Order, Record, Settings, Tls, TlsFiles, Told};
 
 use super::console::{Console, HELP, Said, understand};
@@ -57,6 +57,10 @@ struct Life {
 impl Process {
     pub(crate) async fn run(self) -> anyhow::Result<()> {
         let mut group = read_group(&self.cluster, &self.entry)?;
+        group.node(self.id)?;
+        if self.data.is_none() && self.entry.meta.crashes == Crashes::Recover {
+            eprintln!("vez: without --data this process forgets what must survive a crash");
+        }
         let mut signals = Signals {
             hangup: signal(SignalKind::hangup())?,
             terminate: signal(SignalKind::terminate())?,
@@ -148,10 +152,13 @@ impl Process {
                     console.tell(&self.event("refused", &json!({ "why": why })));
                 }
                 // A life that is over says so by itself.
-                Ok(Some(Said::Order(order))) => drop(life.orders.send(order).await),
+                Ok(Some(Said::Order(order))) => {
+                    let _ = life.orders.send(order).await;
+                }
             }
         };
-        drop(life.orders.send(Order::Stop).await);
+        // It may have ended by itself.
+        let _ = life.orders.send(Order::Stop).await;
         while let Some(told) = life.told.recv().await {
             console.tell(&self.told(&told, group));
         }
@@ -197,7 +204,7 @@ impl Process {
             let text = format!("cannot run the command: {error}");
             console.tell(&self.event("warning", &json!({ "text": text })));
             if *kind == "Entered" {
-                drop(life.orders.send(Order::Wish(Wish::Release)).await);
+                let _ = life.orders.send(Order::Wish(Wish::Release)).await;
             }
         }
     }
