@@ -148,6 +148,21 @@ fn crates_depend_only_downwards() {
             "vez-draw",
             &["plotters", "plotters-backend", "serde", "serde_json", "vez-core", "vez-sim"],
         ),
+        (
+            "vez-net",
+            &[
+                "postcard",
+                "rustls",
+                "serde",
+                "serde_json",
+                "thiserror",
+                "tokio",
+                "tokio-rustls",
+                "toml",
+                "vez-core",
+                "vez-sim",
+            ],
+        ),
         ("vez-numbers", &["libm", "num-bigint", "num-integer", "serde", "vez-core"]),
     ];
     for (name, allowed) in allowed {

@@ -4,9 +4,12 @@
 //! [`registry`], which is made from the one list.
 
 pub mod checking;
+pub mod cluster;
 pub mod cmd;
+pub mod judged;
 pub mod lab;
 pub mod picture;
+pub mod process;
 pub mod registry;
 pub mod result;
 pub mod rules;

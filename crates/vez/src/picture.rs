@@ -57,8 +57,11 @@ impl Picture {
 
     /// Refuses runs that are too long.
     pub(crate) fn admit_trace(self, trace: &Trace) -> anyhow::Result<()> {
-        if self.is_drawn() && trace.dropped > 0 {
-            let events = trace.events.len() as u64 + trace.dropped;
+        self.admit_events(trace.events.len() as u64 + trace.dropped)
+    }
+
+    fn admit_events(self, events: u64) -> anyhow::Result<()> {
+        if self.is_drawn() && (EVENTS_MAX as u64) < events {
             anyhow::bail!(
                 "{events} events are too many to draw; expected at most {EVENTS_MAX} (stop earlier with --until, or use --format jsonl)"
             );
@@ -94,6 +97,18 @@ pub fn draw(picture: Picture, resolved: &Resolved) -> anyhow::Result<(Report, St
     picture.admit_trace(&trace)?;
     let text = with_run(resolved, &report, &trace.events, |run| picture.draw(run));
     Ok((report, text))
+}
+
+/// Draws what has happened somewhere else.
+pub(crate) fn draw_events(
+    picture: Picture,
+    resolved: &Resolved,
+    report: &Report,
+    events: &[TraceEvent],
+) -> anyhow::Result<String> {
+    picture.admit(&resolved.topology)?;
+    picture.admit_events(events.len() as u64)?;
+    Ok(with_run(resolved, report, events, |run| picture.draw(run)))
 }
 
 /// Gives a run its title, for whoever draws or tells it.

@@ -3,14 +3,15 @@
 //! What is erased is the *run*, not the process: each entry holds functions already instantiated
 //! for its algorithm, so inside a run everything is static.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use serde::Deserialize;
 use vez_algorithms::{Visitor, visit_all};
 use vez_check::{CheckError, Hooks};
 use vez_core::kind::variants_of;
-use vez_core::{Meta, Problem, Promise, Protocol, Request, Topology};
-use vez_sim::{Plan, Report, Trace};
+use vez_core::{Meta, NodeId, Problem, Promise, Protocol, Request, Topology};
+use vez_net::{Line, Machine};
+use vez_sim::{Plan, Report, Trace, TraceEvent};
 
 use crate::rules::Rules;
 use crate::scenario::suggestion;
@@ -38,6 +39,11 @@ pub struct Entry {
     pub watch: fn(&Topology, &toml::Table, &Plan, usize) -> (Report, Trace),
     /// Explores every run of it.
     pub check: Check,
+    /// One process of it, to be run on sockets; the last is its seed. The settings must have been
+    /// checked.
+    pub process: fn(NodeId, Arc<Topology>, &toml::Table, u64) -> Box<dyn Machine>,
+    /// Judges what real processes wrote down.
+    pub judge: Judge,
 }
 
 pub type Check = fn(
@@ -46,6 +52,8 @@ pub type Check = fn(
     &vez_check::Options,
     &Hooks<'_>,
 ) -> Result<vez_check::Outcome, CheckError>;
+
+pub type Judge = fn(&Topology, &toml::Table, &[Line]) -> Result<(Report, Vec<TraceEvent>), String>;
 
 impl Entry {
     pub fn rules(&self) -> Rules {
@@ -97,6 +105,13 @@ impl Visitor for Table {
             },
             check: |topology, table, options, hooks| {
                 vez_check::check::<P>(topology, &checked::<P>(table), options, hooks)
+            },
+            process: |me, topology, table, seed| {
+                let config = checked::<P>(table);
+                Box::new(vez_net::Process::<P>::new(me, topology, config, seed))
+            },
+            judge: |topology, table, lines| {
+                vez_net::judge::<P>(topology, &checked::<P>(table), lines)
             },
         });
     }

@@ -3,10 +3,13 @@
 mod algorithms;
 pub(crate) mod bar;
 mod check;
+mod cluster;
 pub mod explain;
 mod figures;
 pub mod interrupt;
+mod judge;
 mod lab;
+mod node;
 mod output;
 mod progress;
 mod quorum;
@@ -38,6 +41,9 @@ pub enum Command {
     Lab(lab::Lab),
     Quorum(quorum::Quorum),
     Timeout(timeout::Timeout),
+    Node(Box<node::Node>),
+    Cluster(Box<cluster::Cluster>),
+    Judge(judge::Judge),
     /// Print a completion script for a shell.
     ///
     /// Example: vez completions bash > ~/.local/share/bash-completion/completions/vez
@@ -58,6 +64,9 @@ impl Command {
             Self::Lab(command) => command.run(),
             Self::Quorum(command) => command.run(),
             Self::Timeout(command) => command.run(),
+            Self::Node(command) => command.run(),
+            Self::Cluster(command) => command.run(),
+            Self::Judge(command) => command.run(),
             Self::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Args::command(), "vez", &mut script);

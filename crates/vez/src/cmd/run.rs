@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use vez_core::Time;
-use vez_sim::{Delay, Report};
+use vez_sim::{Delay, Report, TraceEvent};
 
 use super::summary::summary;
 use super::system::{System, parsed, replace};
@@ -107,7 +107,7 @@ pub struct Run {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+pub(super) enum Format {
     /// The story in words, and the result.
     Text,
     /// The result, for scripts.
@@ -244,22 +244,28 @@ impl Run {
             return picture::draw(picture, resolved);
         }
         let (report, trace) = (entry.watch)(topology, config, plan, 40 * TOLD_LINES_MAX);
-        let story = picture::with_run(resolved, &report, &trace.events, vez_draw::story);
-        let mut text = String::new();
-        for line in story.iter().take(TOLD_LINES_MAX) {
-            writeln!(text, "{line}").expect("strings take anything");
-        }
-        if story.len() > TOLD_LINES_MAX {
-            text.push_str("         … and so on; --format html -o run.html shows all of it\n");
-        }
-        text.push('\n');
-        text += &summary(resolved, &report);
+        let text = with_story(resolved, &report, &trace.events);
         Ok((report, text))
     }
 }
 
+/// The story in words as far as it is read, and the result.
+pub(super) fn with_story(resolved: &Resolved, report: &Report, events: &[TraceEvent]) -> String {
+    let story = picture::with_run(resolved, report, events, vez_draw::story);
+    let mut text = String::new();
+    for line in story.iter().take(TOLD_LINES_MAX) {
+        writeln!(text, "{line}").expect("strings take anything");
+    }
+    if story.len() > TOLD_LINES_MAX {
+        text.push_str("         … and so on; --format html -o run.html shows all of it\n");
+    }
+    text.push('\n');
+    text += &summary(resolved, report);
+    text
+}
+
 impl Format {
-    fn picture(self) -> Option<Picture> {
+    pub(super) fn picture(self) -> Option<Picture> {
         match self {
             Self::Text | Self::Json => None,
             Self::Mermaid => Some(Picture::Mermaid),
