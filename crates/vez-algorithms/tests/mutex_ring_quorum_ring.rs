@@ -414,6 +414,10 @@ fn senseless_settings_are_refused() {
         "lap_within: expected hop_within too, or no ballot gets past a crashed process"
     );
     assert_eq!(
+        refused(&Config { hop_within: Some(ms(9)), lap_within: Some(ms(9)), ..Config::default() }),
+        "lap_within: expected more than hop_within"
+    );
+    assert_eq!(
         refused(&Config { unilateral: true, ..Config::default() }),
         "unilateral: expected lap_within, which says when to re-create the token"
     );

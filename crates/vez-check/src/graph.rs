@@ -18,6 +18,7 @@ pub(crate) struct Graph {
     pub(crate) parents: Vec<u32>,
     /// Where the steps of each state begin.
     firsts: Vec<u32>,
+    /// `NONE` where a step leads to what is not explored: it could be taken all the same.
     pub(crate) targets: Vec<u32>,
     /// What happens in each step, as far as fairness goes; `NONE` for what may be put off for ever.
     pub(crate) keys: Vec<u32>,
@@ -61,7 +62,10 @@ impl Graph {
                     let next = mind.flats[action.branch as usize].next;
                     mind.is_over(next)
                 };
+                let key = mind.key(&world, action);
                 if action.breach != 0 || is_over {
+                    graph.targets.push(NONE);
+                    graph.keys.push(key);
                     continue;
                 }
                 let target = graph.number(&mut numbers, action.fingerprint, state as u32, || {
@@ -70,7 +74,7 @@ impl Graph {
                     action.spec
                 });
                 graph.targets.push(target);
-                graph.keys.push(mind.key(&world, action));
+                graph.keys.push(key);
             }
             state += 1;
             if state.is_multiple_of(1024) {

@@ -207,7 +207,7 @@ impl Tarjan<'_> {
             if edge < self.graph.edges(state).end {
                 self.calls.push((state, edge + 1));
                 let target = self.graph.targets[edge];
-                if !(self.stays)(target) {
+                if target == NONE || !(self.stays)(target) {
                     continue;
                 }
                 if self.order[target as usize] == NONE {

@@ -15,18 +15,19 @@ use vez_core::{
     Channel, Crashes, Ctx, Layout, Meta, Mutex, NodeId, Promise, Protocol, Time, Timing, Topology,
 };
 
-pub use repair::{Ballot, Parcel};
-use repair::{acknowledge, arm_lap, hand};
+pub use repair::{Ballot, Parcel, Token};
+use repair::{acknowledge, arm_lap};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct TokenRing {
     state: State,
-    /// Whether the token is here. Then it is the newest.
-    holds: bool,
+    /// Where the newest token is, as far as this process answers for it.
+    custody: Custody,
     /// The newest token seen, as it was when it left here if it has.
     newest: Token,
-    /// The lost token's epoch, if our ballot to re-create it is out.
-    candidate: Option<u64>,
+    /// The epoch and uid of the best ballot seen, and whether it is ours and still out.
+    best: Option<(u64, u64)>,
+    candidate: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -36,13 +37,12 @@ enum State {
     Inside,
 }
 
-/// Newer is larger: of two epochs the later, in one epoch the one that has come further.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-pub struct Token {
-    epoch: u64,
-    hop: u64,
+/// Until what was handed on is acknowledged, it may yet have to go to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+enum Custody {
+    Gone,
+    Handed,
+    Here,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -99,7 +99,8 @@ impl Protocol for TokenRing {
         // The first process has the token, but not when it comes back: it may be anywhere by then.
         let first = saved.is_none() && ctx.me() == NodeId(0);
         let newest = saved.unwrap_or_default();
-        let mut this = Self { state: State::Outside, holds: false, newest, candidate: None };
+        let (state, custody) = (State::Outside, Custody::Gone);
+        let mut this = Self { state, custody, newest, best: None, candidate: false };
         if first {
             this.take(newest, ctx);
         } else {
@@ -135,7 +136,7 @@ impl Protocol for TokenRing {
                 acknowledge(from, Parcel::Election(ballot), ctx);
                 self.vote(ballot, ctx);
             }
-            Message::Ack { of } => ctx.disarm(Timer::Hop { to: from, parcel: of }),
+            Message::Ack { of } => self.settle(from, of, ctx),
         }
     }
 
@@ -156,7 +157,8 @@ impl Protocol for TokenRing {
     }
 
     fn age(&self, topology: &Topology) -> u64 {
-        self.newest.epoch.max(self.newest.hop / u64::from(topology.n())) // Or laps.
+        let laps = self.newest.hop / u64::from(topology.n());
+        laps.max(self.newest.epoch).max(self.best.map_or(0, |(epoch, _)| epoch))
     }
 
     fn validate(config: &Config, _topology: &Topology) -> Result<(), String> {
@@ -170,7 +172,7 @@ impl Protocol for TokenRing {
 
 impl TokenRing {
     fn take(&mut self, token: Token, ctx: &mut Ctx<'_, Self>) {
-        (self.newest, self.holds, self.candidate) = (token, true, None);
+        (self.newest, self.custody, self.candidate) = (token, Custody::Here, false);
         ctx.disarm(Timer::Lap);
         self.enter_if_here(ctx);
         // Whoever asks at this very moment still gets it. Alone there is nobody to pass it to.
@@ -180,7 +182,7 @@ impl TokenRing {
     }
 
     fn enter_if_here(&mut self, ctx: &mut Ctx<'_, Self>) {
-        if self.holds && self.state == State::Waiting {
+        if self.custody == Custody::Here && self.state == State::Waiting {
             self.state = State::Inside;
             ctx.disarm(Timer::Hold);
             ctx.notify(MutexNotice::Entered { fence: Some(self.newest.fence()) });
@@ -191,9 +193,8 @@ impl TokenRing {
     fn pass(&mut self, ctx: &mut Ctx<'_, Self>) {
         self.newest.hop += 1;
         if ctx.next() != ctx.me() {
-            self.holds = false;
             arm_lap(ctx);
-            hand(ctx.next(), Parcel::Token(self.newest), ctx);
+            self.hand_token(ctx.next(), ctx);
         }
     }
 }

@@ -2,14 +2,25 @@
 //! re-create a token that was lost.
 //!
 //! Why the new token is the only one: a ballot comes home only past every process that answers. One
-//! that has the token lets no ballot pass, and of all ballots only that with the largest uid passes
-//! all candidates. What this cannot see is a holder too slow to answer; its token, of an older
-//! epoch, goes no further than the first process that has seen the newer.
+//! that has the token, or has handed it on and does not know yet that it arrived, lets no ballot
+//! pass. The token cannot get behind a ballot but past its owner, who then stands no more; and when
+//! it stands again it is for a later epoch. Of all ballots only the largest uid's passes everyone.
+//! What this cannot see is a holder too slow to answer; its token, of an older epoch, goes no
+//! further than the first process that has seen the newer.
 
 use serde::{Deserialize, Serialize};
 use vez_core::{Ctx, Fence, NodeId, Time};
 
-use super::{Config, Message, Timer, Token, TokenRing};
+use super::{Config, Custody, Message, Timer, TokenRing};
+
+/// Newer is larger: of two epochs the later, in one epoch the one that has come further.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct Token {
+    pub(super) epoch: u64,
+    pub(super) hop: u64,
+}
 
 /// A candidacy to re-create the token that was lost in this epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -38,6 +49,12 @@ pub(super) fn validate(config: &Config) -> Result<(), String> {
             Err("lap_within: expected hop_within too, or no ballot gets past a crashed process"
                 .to_owned())
         }
+        // Or a ballot is sent again before it has got past a crashed process, for ever.
+        Config { lap_within: Some(lap), hop_within: Some(hop), unilateral: false, .. }
+            if lap <= hop =>
+        {
+            Err("lap_within: expected more than hop_within".to_owned())
+        }
         Config { lap_within: None, unilateral: true, .. } => {
             Err("unilateral: expected lap_within, which says when to re-create the token"
                 .to_owned())
@@ -47,6 +64,20 @@ pub(super) fn validate(config: &Config) -> Result<(), String> {
 }
 
 impl TokenRing {
+    pub(super) fn hand_token(&mut self, to: NodeId, ctx: &mut Ctx<'_, Self>) {
+        let looks_after = ctx.config().hop_within.is_some();
+        self.custody = if looks_after { Custody::Handed } else { Custody::Gone };
+        hand(to, Parcel::Token(self.newest), ctx);
+    }
+
+    /// Upon a parcel being acknowledged: who has it answers for it.
+    pub(super) fn settle(&mut self, from: NodeId, parcel: Parcel, ctx: &mut Ctx<'_, Self>) {
+        ctx.disarm(Timer::Hop { to: from, parcel });
+        if self.custody == Custody::Handed && parcel == Parcel::Token(self.newest) {
+            self.custody = Custody::Gone;
+        }
+    }
+
     /// Upon a parcel not being acknowledged: to the next one with it.
     pub(super) fn skip(&mut self, to: NodeId, parcel: Parcel, ctx: &mut Ctx<'_, Self>) {
         let next = ctx.topology().next(to);
@@ -60,8 +91,9 @@ impl TokenRing {
                     return self.take(token, ctx);
                 }
                 self.newest = token;
-                hand(next, Parcel::Token(token), ctx);
+                self.hand_token(next, ctx);
             }
+            Parcel::Election(ballot) if self.refuses(ballot) => (),
             Parcel::Election(_) => hand(next, parcel, ctx),
         }
     }
@@ -71,37 +103,44 @@ impl TokenRing {
         if ctx.config().unilateral {
             return self.create(self.newest.epoch, ctx);
         }
-        arm_lap(ctx); // In case the ballot gets lost with its bearer.
-        self.stand(self.candidate.unwrap_or(self.newest.epoch), ctx);
+        match self.custody {
+            Custody::Gone => self.stand(self.newest.epoch, ctx),
+            Custody::Handed | Custody::Here => arm_lap(ctx),
+        }
     }
 
     /// Upon a ballot.
     pub(super) fn vote(&mut self, ballot: Ballot, ctx: &mut Ctx<'_, Self>) {
-        let settled = ballot.epoch < self.newest.epoch;
-        let wrong = self.holds && ballot.epoch == self.newest.epoch;
-        if settled || wrong {
+        let Ballot { uid, epoch, hop } = ballot;
+        if self.refuses(ballot) {
             return;
         }
-        let Ballot { uid, epoch, hop } = ballot;
-        if uid == ctx.uid() {
-            // Of an earlier life, unless we stand.
-            if self.candidate == Some(epoch) {
-                self.create(epoch, ctx);
-            }
-        } else if uid > ctx.uid() {
-            // Past everyone and not home: its owner is gone.
-            if hop < u64::from(ctx.topology().n()) {
-                hand(ctx.next(), Parcel::Election(Ballot { hop: hop + 1, ..ballot }), ctx);
-            }
-        } else if self.candidate < Some(epoch) {
-            // Ours of an older epoch would be swallowed by who knows this one.
+        if uid < ctx.uid() {
             self.stand(epoch, ctx);
+        } else if self.best == Some((epoch, uid)) && self.candidate {
+            self.create(epoch, ctx);
+        } else if uid > ctx.uid() && hop < u64::from(ctx.topology().n()) {
+            // One that is past everyone and not home has lost its owner.
+            (self.best, self.candidate) = (Some((epoch, uid)), false);
+            arm_lap(ctx);
+            hand(ctx.next(), Parcel::Election(Ballot { hop: hop + 1, ..ballot }), ctx);
         }
     }
 
+    /// Whether the token is known not to be lost, or a better ballot is out.
+    fn refuses(&self, Ballot { uid, epoch, .. }: Ballot) -> bool {
+        let settled = epoch < self.newest.epoch;
+        self.custody != Custody::Gone || settled || Some((epoch, uid)) < self.best
+    }
+
+    /// Sends a ballot to replace the token of `epoch`, or of a later one if anybody has tried to
+    /// replace that: its owner may have succeeded. In case it gets lost, once a lap.
     fn stand(&mut self, epoch: u64, ctx: &mut Ctx<'_, Self>) {
-        self.candidate = Some(epoch);
-        hand(ctx.next(), Parcel::Election(Ballot { uid: ctx.uid(), epoch, hop: 1 }), ctx);
+        let next = self.best.map_or(0, |(best, _)| best + u64::from(!self.candidate));
+        let (uid, epoch) = (ctx.uid(), epoch.max(next));
+        (self.best, self.candidate) = (Some((epoch, uid)), true);
+        arm_lap(ctx);
+        hand(ctx.next(), Parcel::Election(Ballot { uid, epoch, hop: 1 }), ctx);
     }
 
     fn create(&mut self, lost: u64, ctx: &mut Ctx<'_, Self>) {
@@ -110,7 +149,7 @@ impl TokenRing {
 }
 
 /// Gives a parcel to `to`, and remembers to look after it if parcels are acknowledged.
-pub(super) fn hand(to: NodeId, parcel: Parcel, ctx: &mut Ctx<'_, TokenRing>) {
+fn hand(to: NodeId, parcel: Parcel, ctx: &mut Ctx<'_, TokenRing>) {
     ctx.send(to, parcel.into());
     if let Some(within) = ctx.config().hop_within.filter(|_| to != ctx.me()) {
         ctx.arm(Timer::Hop { to, parcel }, within);
