@@ -122,7 +122,7 @@ pub(crate) fn explore<'a>(
         log: Log::default(),
         findings: Vec::new(),
         stop: None,
-        visited: Visited::new(options.reductions.bitstate),
+        visited: Visited::new(options),
     };
     let mut layer = explored.begin(&mut minds[0]);
     while !layer.is_empty() && explored.tally.depth < reach.depth_max {
@@ -147,9 +147,10 @@ impl Explored {
     fn begin(&mut self, mind: &mut Mind<'_>) -> Layer {
         let mut layer = Layer::default();
         for Birth { fingerprint, world, .. } in mind.births() {
+            let second = mind.second(&world);
             loop {
-                match self.visited.insert(fingerprint) {
-                    Seen::New => layer.push(&world, fingerprint, NONE),
+                match self.visited.insert(fingerprint, second) {
+                    Seen::New => layer.push(&world, fingerprint, second, NONE),
                     Seen::Full => {
                         self.visited.grow();
                         continue;
@@ -239,8 +240,8 @@ impl Explored {
     }
 
     fn end_layer(&mut self, layer: &Layer) {
-        for &fingerprint in &layer.fingerprints {
-            self.visited.age(fingerprint);
+        for (position, &fingerprint) in layer.fingerprints.iter().enumerate() {
+            self.visited.age(fingerprint, layer.second(position));
             self.log.tags.push(tag(fingerprint));
         }
         self.log.parents.extend_from_slice(&layer.parents);
@@ -322,8 +323,9 @@ impl Worker<'_, '_, '_> {
             if action.branch != NONE {
                 unexpected += u64::from(self.mind.flats[action.branch as usize].unexpected);
             }
-            match self.round.visited.insert(action.fingerprint) {
-                Seen::New => self.discover(world, &action, state),
+            let second = self.second(world, &action);
+            match self.round.visited.insert(action.fingerprint, second) {
+                Seen::New => self.discover(world, &action, second, state),
                 Seen::Fresh => (),
                 Seen::Old => self.haul.tally.turns_back = true,
                 Seen::Full => return false,
@@ -335,7 +337,17 @@ impl Worker<'_, '_, '_> {
         true
     }
 
-    fn discover(&mut self, world: &[u32], action: &Action, state: u32) {
+    /// The other half of the fingerprint of the world after `action`.
+    #[inline]
+    fn second(&mut self, world: &[u32], action: &Action) -> u64 {
+        if !self.mind.is_wide {
+            return 0;
+        }
+        self.mind.build(world, action, &mut self.world);
+        self.mind.second(&self.world)
+    }
+
+    fn discover(&mut self, world: &[u32], action: &Action, second: u64, state: u32) {
         self.haul.tally.states += 1;
         if action.branch != NONE {
             let next = self.mind.flats[action.branch as usize].next;
@@ -345,7 +357,7 @@ impl Worker<'_, '_, '_> {
             }
         }
         self.mind.build(world, action, &mut self.world);
-        self.haul.layer.push(&self.world, action.fingerprint, state);
+        self.haul.layer.push(&self.world, action.fingerprint, second, state);
     }
 
     fn report(&mut self, before: u64) {

@@ -115,6 +115,7 @@ pub(crate) struct Mind<'a> {
     pub(crate) salt: u64,
     pub(crate) is_fifo: bool,
     pub(crate) is_lossy: bool,
+    pub(crate) is_wide: bool,
     pub(crate) reactions: PairMap,
     pub(crate) answers: Vec<(u32, u32)>,
     pub(crate) flats: Vec<Flat>,
@@ -145,6 +146,11 @@ pub(crate) const OF_WEATHER: u64 = 2 << 40;
 pub(crate) const OF_LOCAL: u64 = 3 << 40;
 pub(crate) const OF_ITEM: u64 = 4 << 40;
 
+#[inline]
+fn part(of: u64, id: u32, salt: u64) -> u64 {
+    mix((of | u64::from(id)) ^ salt)
+}
+
 impl<'a> Mind<'a> {
     pub(crate) fn new(archive: &'a Archive<'a>) -> Self {
         let setting = archive.setting;
@@ -155,6 +161,7 @@ impl<'a> Mind<'a> {
             salt: mix(setting.options.salt),
             is_fifo: setting.is_fifo(),
             is_lossy: setting.is_lossy(),
+            is_wide: setting.options.wide,
             reactions: PairMap::default(),
             answers: Vec::new(),
             flats: Vec::new(),
@@ -202,20 +209,32 @@ impl<'a> Mind<'a> {
     }
 
     pub(crate) fn fingerprint(&self, world: &[u32]) -> u64 {
-        let mut sum = self.part(OF_SPEC, world[SPEC]);
-        sum = sum.wrapping_add(self.part(OF_WEATHER, world[WEATHER]));
+        self.sum(world, self.salt)
+    }
+
+    /// The other half of a wide fingerprint; 0, where there is none.
+    pub(crate) fn second(&self, world: &[u32]) -> u64 {
+        match self.is_wide {
+            true => self.sum(world, mix(self.salt)).max(1),
+            false => 0,
+        }
+    }
+
+    fn sum(&self, world: &[u32], salt: u64) -> u64 {
+        let mut sum = part(OF_SPEC, world[SPEC], salt);
+        sum = sum.wrapping_add(part(OF_WEATHER, world[WEATHER], salt));
         for &local in &world[LOCALS..LOCALS + self.n] {
-            sum = sum.wrapping_add(self.part(OF_LOCAL, local));
+            sum = sum.wrapping_add(part(OF_LOCAL, local, salt));
         }
         for &item in &world[LOCALS + self.n..] {
-            sum = sum.wrapping_add(self.part(OF_ITEM, item));
+            sum = sum.wrapping_add(part(OF_ITEM, item, salt));
         }
         sum
     }
 
     #[inline]
     pub(crate) fn part(&self, of: u64, id: u32) -> u64 {
-        mix((of | u64::from(id)) ^ self.salt)
+        part(of, id, self.salt)
     }
 
     /// Lists everything that may happen next in `world`. Whether any of it is due.
