@@ -5,9 +5,7 @@ use std::time::Instant;
 use vez_algorithms::election::{
     Franklin, WeightedMajority, Wireless, YoYo, franklin, weighted_majority, wireless, yoyo,
 };
-use vez_core::{
-    Chance, Layout, NodeId, Promise, Protocol, Seeded, Shape, Time, Topology,
-};
+use vez_core::{Chance, Layout, NodeId, Promise, Protocol, Seeded, Shape, Time, Topology};
 use vez_sim::{Delay, Directions, Forget, Input, Network, Plan, Report, Who, simulate};
 
 use crate::ours;

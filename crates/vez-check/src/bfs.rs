@@ -71,6 +71,8 @@ pub(crate) struct Explored {
 
 /// States a thread takes at a time.
 const TASK: usize = 128;
+/// Fingerprints looked for at once.
+const BATCH: usize = 32;
 /// States between two reports of progress.
 const REPORT: u64 = 1 << 16;
 
@@ -240,10 +242,16 @@ impl Explored {
     }
 
     fn end_layer(&mut self, layer: &Layer) {
-        for (position, &fingerprint) in layer.fingerprints.iter().enumerate() {
-            self.visited.age(fingerprint, layer.second(position));
-            self.log.tags.push(tag(fingerprint));
+        // Once a step is known to lead back, nobody asks any more which do.
+        if !self.tally.turns_back {
+            for (index, batch) in layer.fingerprints.chunks(BATCH).enumerate() {
+                self.visited.glance(batch.iter().copied());
+                for (position, &fingerprint) in (index * BATCH..).zip(batch) {
+                    self.visited.age(fingerprint, layer.second(position));
+                }
+            }
         }
+        self.log.tags.extend(layer.fingerprints.iter().copied().map(tag));
         self.log.parents.extend_from_slice(&layer.parents);
         self.tally.frontier_max = self.tally.frontier_max.max(layer.len() as u64);
     }
@@ -313,6 +321,7 @@ impl Worker<'_, '_, '_> {
             self.haul.tally.ample_saved += all - 1;
         }
         let mut unexpected = 0;
+        self.round.visited.glance(self.actions.iter().map(|action| action.fingerprint));
         for index in 0..self.actions.len() {
             let action = self.actions[index];
             if action.breach != 0 {

@@ -38,6 +38,7 @@ mod mind;
 mod model;
 mod narrate;
 mod options;
+mod order;
 mod outcome;
 mod recall;
 mod retrace;

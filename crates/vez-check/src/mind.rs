@@ -108,6 +108,7 @@ pub(crate) struct QueueFacts {
     pub(crate) rest: u32,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "facts of the setting, close at hand")]
 pub(crate) struct Mind<'a> {
     pub(crate) archive: &'a Archive<'a>,
     pub(crate) setting: Setting<'a>,
@@ -116,6 +117,7 @@ pub(crate) struct Mind<'a> {
     pub(crate) is_fifo: bool,
     pub(crate) is_lossy: bool,
     pub(crate) is_wide: bool,
+    has_unsent: bool,
     pub(crate) reactions: PairMap,
     pub(crate) answers: Vec<(u32, u32)>,
     pub(crate) flats: Vec<Flat>,
@@ -162,6 +164,7 @@ impl<'a> Mind<'a> {
             is_fifo: setting.is_fifo(),
             is_lossy: setting.is_lossy(),
             is_wide: setting.options.wide,
+            has_unsent: setting.options.unsent,
             reactions: PairMap::default(),
             answers: Vec::new(),
             flats: Vec::new(),
@@ -396,6 +399,7 @@ impl<'a> Mind<'a> {
 
     /// Has `code` happen to a process, and, where crashes may fall there, has it crash after it
     /// has saved and before it has sent.
+    #[inline]
     fn befall(
         &mut self,
         world: &[u32],
@@ -406,8 +410,7 @@ impl<'a> Mind<'a> {
         actions: &mut Vec<Action>,
     ) {
         self.happen(world, fingerprint, node, code, item, actions);
-        let weather = self.weather(world[WEATHER]);
-        if self.setting.options.unsent && 0 < weather.crashes {
+        if self.has_unsent && 0 < self.weather(world[WEATHER]).crashes {
             let first = actions.len();
             let unsent = Code::Unsent(code.word());
             self.happen(world, fingerprint, node, unsent, item, actions);

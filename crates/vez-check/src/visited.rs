@@ -67,6 +67,20 @@ impl Visited {
         }
     }
 
+    /// Looks where each of several fingerprints would be. To look at all of them before anything is
+    /// made of one lets the processor fetch them at once; one after the other it would wait for each.
+    #[inline]
+    pub(crate) fn glance(&self, fingerprints: impl Iterator<Item = u64>) {
+        if let Self::Exact(tables) = self {
+            let all = fingerprints.fold(0, |all, fingerprint| {
+                let key = key(fingerprint);
+                let shard = &tables.shards[(key >> 56) as usize];
+                all ^ shard.slots[shard.start(key)].load(Ordering::Relaxed)
+            });
+            std::hint::black_box(all);
+        }
+    }
+
     /// Ends a layer: what was fresh no longer is.
     pub(crate) fn age(&self, fingerprint: u64, second: u64) {
         if let Self::Exact(tables) = self {
@@ -184,10 +198,10 @@ impl Tables {
 
     fn grow(&mut self) {
         for shard in &mut self.shards {
-            if 16 * shard.len.load(Ordering::Relaxed) < 13 * shard.slots.len() {
+            if 16 * shard.len.load(Ordering::Relaxed) < 11 * shard.slots.len() {
                 continue;
             }
-            let more = shard.slots.len() + shard.slots.len() / 2;
+            let more = shard.slots.len() + shard.slots.len() * 3 / 8;
             let old = std::mem::replace(&mut shard.slots, empty(more));
             let more_seconds = empty(if self.is_wide { more } else { 0 });
             let old_seconds = std::mem::replace(&mut shard.seconds, more_seconds);
@@ -229,7 +243,7 @@ impl Shard {
 
     #[inline]
     fn is_full(&self) -> bool {
-        7 * self.slots.len() < 8 * self.len.load(Ordering::Relaxed)
+        3 * self.slots.len() < 4 * self.len.load(Ordering::Relaxed)
     }
 }
 
