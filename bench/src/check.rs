@@ -85,8 +85,8 @@ fn counted(outcome: &Outcome) -> u64 {
 fn against_actors(table: &mut Table, system: &System, threads: usize, rounds: usize) {
     let [ours, theirs] = in_turns(
         rounds,
-        [&mut || timed(system, || counted(&(system.ours)(threads))), &mut || {
-            timed(system, || (system.actors)(threads))
+        [&mut || timed(system, threads, || counted(&(system.ours)(threads))), &mut || {
+            timed(system, threads, || (system.actors)(threads))
         }],
     );
     let plural = if threads == 1 { "thread" } else { "threads" };
@@ -99,8 +99,8 @@ fn against_spin(table: &mut Table, system: &System, rounds: usize) -> anyhow::Re
     verifier.run()?;
     let [ours, theirs] = in_turns(
         rounds,
-        [&mut || timed(system, || counted(&(system.ours)(1))), &mut || {
-            timed(system, || verifier.run().expect("it has just worked"))
+        [&mut || timed(system, 1, || counted(&(system.ours)(1))), &mut || {
+            checked(system, verifier.run().expect("it has just worked"))
         }],
     );
     let name = format!("{}, 1 thread", system.name);
@@ -108,9 +108,12 @@ fn against_spin(table: &mut Table, system: &System, rounds: usize) -> anyhow::Re
     Ok(())
 }
 
-/// By the clock on the wall: others run on threads and in processes of their own.
-fn timed(system: &System, work: impl FnOnce() -> u64) -> Sample {
-    let sample = Sample::on_the_wall(work);
+/// On one thread, time on the processor; on several, by the clock on the wall.
+fn timed(system: &System, threads: usize, work: impl FnOnce() -> u64) -> Sample {
+    checked(system, if threads == 1 { Sample::of(work) } else { Sample::on_the_wall(work) })
+}
+
+fn checked(system: &System, sample: Sample) -> Sample {
     assert_eq!(sample.messages, system.states, "{} has other states elsewhere", system.name);
     sample
 }

@@ -22,8 +22,7 @@ impl Sample {
         Self { messages, took: worked().saturating_sub(began) }
     }
 
-    /// Times `work` by the clock on the wall, for what runs on several threads or in a process of
-    /// its own.
+    /// Times `work` by the clock on the wall, for what runs on several threads.
     pub(crate) fn on_the_wall(work: impl FnOnce() -> u64) -> Self {
         let now = || clock_gettime(ClockId::Monotonic);
         let moment = |time: rustix::time::Timespec| {

@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Context;
+
+use crate::measure::Sample;
 
 /// A verifier, compiled and ready to run.
 #[derive(Debug)]
@@ -25,14 +28,25 @@ impl Verifier {
         Ok(Self { folder })
     }
 
-    /// How many states it finds; and that it finds nothing wrong.
-    pub(crate) fn run(&self) -> anyhow::Result<u64> {
-        let pan = self.folder.join("pan");
-        let report = run(Command::new(pan).args(["-m100000", "-w24"]).current_dir(&self.folder))?;
+    /// How many states it finds, and how long that keeps a processor busy; and that it finds nothing
+    /// wrong.
+    pub(crate) fn run(&self) -> anyhow::Result<Sample> {
+        let script = "./pan -m100000 -w24 && times";
+        let report = run(Command::new("sh").args(["-c", script]).current_dir(&self.folder))?;
         anyhow::ensure!(report.contains("errors: 0"), "SPIN finds an error: {report}");
         let stored = report.lines().find_map(|line| line.trim().strip_suffix(" states, stored"));
-        stored.context("SPIN does not say how many states there are")?.parse().map_err(Into::into)
+        let messages = stored.context("SPIN does not say how many states there are")?.parse()?;
+        // The last line is of the shell's children: in the program, and for it in the system.
+        let spent = report.lines().last().and_then(|line| line.split_whitespace().map(time).sum());
+        Ok(Sample { messages, took: spent.context("the shell does not say how long it took")? })
     }
+}
+
+/// As the shell writes it: `0m6.10s`.
+fn time(text: &str) -> Option<Duration> {
+    let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;
+    let seconds = 60.0 * minutes.parse::<f64>().ok()? + seconds.parse::<f64>().ok()?;
+    Some(Duration::from_secs_f64(seconds))
 }
 
 fn run(command: &mut Command) -> anyhow::Result<String> {

@@ -71,6 +71,8 @@ pub(crate) struct Explored {
 
 /// States a thread takes at a time.
 const TASK: usize = 128;
+/// Fingerprints looked for at once.
+const BATCH: usize = 32;
 /// States between two reports of progress.
 const REPORT: u64 = 1 << 16;
 
@@ -122,7 +124,7 @@ pub(crate) fn explore<'a>(
         log: Log::default(),
         findings: Vec::new(),
         stop: None,
-        visited: Visited::new(options.reductions.bitstate),
+        visited: Visited::new(options),
     };
     let mut layer = explored.begin(&mut minds[0]);
     while !layer.is_empty() && explored.tally.depth < reach.depth_max {
@@ -147,9 +149,10 @@ impl Explored {
     fn begin(&mut self, mind: &mut Mind<'_>) -> Layer {
         let mut layer = Layer::default();
         for Birth { fingerprint, world, .. } in mind.births() {
+            let second = mind.second(&world);
             loop {
-                match self.visited.insert(fingerprint) {
-                    Seen::New => layer.push(&world, fingerprint, NONE),
+                match self.visited.insert(fingerprint, second) {
+                    Seen::New => layer.push(&world, fingerprint, second, NONE),
                     Seen::Full => {
                         self.visited.grow();
                         continue;
@@ -239,10 +242,16 @@ impl Explored {
     }
 
     fn end_layer(&mut self, layer: &Layer) {
-        for &fingerprint in &layer.fingerprints {
-            self.visited.age(fingerprint);
-            self.log.tags.push(tag(fingerprint));
+        // Once a step is known to lead back, nobody asks any more which do.
+        if !self.tally.turns_back {
+            for (index, batch) in layer.fingerprints.chunks(BATCH).enumerate() {
+                self.visited.glance(batch.iter().copied());
+                for (position, &fingerprint) in (index * BATCH..).zip(batch) {
+                    self.visited.age(fingerprint, layer.second(position));
+                }
+            }
         }
+        self.log.tags.extend(layer.fingerprints.iter().copied().map(tag));
         self.log.parents.extend_from_slice(&layer.parents);
         self.tally.frontier_max = self.tally.frontier_max.max(layer.len() as u64);
     }
@@ -312,6 +321,7 @@ impl Worker<'_, '_, '_> {
             self.haul.tally.ample_saved += all - 1;
         }
         let mut unexpected = 0;
+        self.round.visited.glance(self.actions.iter().map(|action| action.fingerprint));
         for index in 0..self.actions.len() {
             let action = self.actions[index];
             if action.breach != 0 {
@@ -322,8 +332,9 @@ impl Worker<'_, '_, '_> {
             if action.branch != NONE {
                 unexpected += u64::from(self.mind.flats[action.branch as usize].unexpected);
             }
-            match self.round.visited.insert(action.fingerprint) {
-                Seen::New => self.discover(world, &action, state),
+            let second = self.second(world, &action);
+            match self.round.visited.insert(action.fingerprint, second) {
+                Seen::New => self.discover(world, &action, second, state),
                 Seen::Fresh => (),
                 Seen::Old => self.haul.tally.turns_back = true,
                 Seen::Full => return false,
@@ -335,7 +346,17 @@ impl Worker<'_, '_, '_> {
         true
     }
 
-    fn discover(&mut self, world: &[u32], action: &Action, state: u32) {
+    /// The other half of the fingerprint of the world after `action`.
+    #[inline]
+    fn second(&mut self, world: &[u32], action: &Action) -> u64 {
+        if !self.mind.is_wide {
+            return 0;
+        }
+        self.mind.build(world, action, &mut self.world);
+        self.mind.second(&self.world)
+    }
+
+    fn discover(&mut self, world: &[u32], action: &Action, second: u64, state: u32) {
         self.haul.tally.states += 1;
         if action.branch != NONE {
             let next = self.mind.flats[action.branch as usize].next;
@@ -345,7 +366,7 @@ impl Worker<'_, '_, '_> {
             }
         }
         self.mind.build(world, action, &mut self.world);
-        self.haul.layer.push(&self.world, action.fingerprint, state);
+        self.haul.layer.push(&self.world, action.fingerprint, second, state);
     }
 
     fn report(&mut self, before: u64) {

@@ -27,11 +27,12 @@ pub(crate) fn explore<'a>(
         log: Log::default(),
         findings: Vec::new(),
         stop: None,
-        visited: Visited::new(options.reductions.bitstate),
+        visited: Visited::new(options),
     };
     let mut stack: Vec<Waiting> = Vec::new();
     for birth in mind.births() {
-        explored.discover(birth.fingerprint, NONE, 0, birth.world, &mut stack);
+        let second = mind.second(&birth.world);
+        explored.discover((birth.fingerprint, second), NONE, 0, birth.world, &mut stack);
     }
     let mut actions = Vec::new();
     while let Some((world, fingerprint, state, depth)) = stack.pop() {
@@ -69,7 +70,8 @@ pub(crate) fn explore<'a>(
                 }
             }
             mind.build(&world, action, &mut after);
-            explored.discover(action.fingerprint, state, depth + 1, after, &mut stack);
+            let fingerprint = (action.fingerprint, mind.second(&after));
+            explored.discover(fingerprint, state, depth + 1, after, &mut stack);
         }
         let broken = !explored.findings.is_empty() && !options.keep_going;
         explored.stop =
@@ -87,14 +89,14 @@ pub(crate) fn explore<'a>(
 impl Explored {
     fn discover(
         &mut self,
-        fingerprint: u64,
+        (fingerprint, second): (u64, u64),
         parent: u32,
         depth: u32,
         world: Vec<u32>,
         stack: &mut Vec<Waiting>,
     ) {
         let seen = loop {
-            match self.visited.insert(fingerprint) {
+            match self.visited.insert(fingerprint, second) {
                 Seen::Full => self.visited.grow(),
                 seen => break seen,
             }

@@ -6,7 +6,7 @@ use crate::Hooks;
 use crate::ample::Oracle;
 use crate::archive::Archive;
 use crate::code::Code;
-use crate::intern::PairMap;
+use crate::intern::{PairMap, mix};
 use crate::mind::{Action, LOCALS, Mind, NONE, SPEC};
 use crate::retrace::Path;
 
@@ -14,6 +14,8 @@ use crate::retrace::Path;
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) fingerprints: Vec<u64>,
+    /// The other halves of wide fingerprints.
+    seconds: Vec<u64>,
     pub(crate) specs: Vec<u32>,
     pub(crate) parents: Vec<u32>,
     /// Where the steps of each state begin.
@@ -26,7 +28,7 @@ pub(crate) struct Graph {
 
 /// The most bytes the graph of so many states and steps takes.
 pub(crate) fn bytes(states: u64, transitions: u64) -> u64 {
-    states * (8 + 4 + 4 + 4 + 48 + 12) + transitions * 8
+    states * (16 + 4 + 4 + 4 + 48 + 12) + transitions * 8
 }
 
 impl Graph {
@@ -43,7 +45,8 @@ impl Graph {
         let mut numbers = PairMap::default();
         let mut worlds = VecDeque::new();
         for birth in mind.births() {
-            graph.number(&mut numbers, birth.fingerprint, NONE, || {
+            let fingerprint = (birth.fingerprint, mind.second(&birth.world));
+            graph.number(&mut numbers, fingerprint, NONE, || {
                 worlds.push_back(birth.world.clone());
                 birth.world[SPEC]
             });
@@ -68,7 +71,11 @@ impl Graph {
                     graph.keys.push(key);
                     continue;
                 }
-                let target = graph.number(&mut numbers, action.fingerprint, state as u32, || {
+                if mind.is_wide {
+                    mind.build(&world, action, &mut after);
+                }
+                let fingerprint = (action.fingerprint, mind.second(&after));
+                let target = graph.number(&mut numbers, fingerprint, state as u32, || {
                     mind.build(&world, action, &mut after);
                     worlds.push_back(after.clone());
                     action.spec
@@ -92,19 +99,28 @@ impl Graph {
     fn number(
         &mut self,
         numbers: &mut PairMap,
-        fingerprint: u64,
+        (fingerprint, second): (u64, u64),
         parent: u32,
         enqueue: impl FnOnce() -> u32,
     ) -> u32 {
-        let (high, low) = ((fingerprint >> 32) as u32, fingerprint as u32);
-        numbers.get(high, low).unwrap_or_else(|| {
-            let number = self.fingerprints.len() as u32;
-            numbers.insert(high, low, number);
-            self.fingerprints.push(fingerprint);
-            self.specs.push(enqueue());
-            self.parents.push(parent);
-            number
-        })
+        let mut key = fingerprint;
+        loop {
+            let (high, low) = ((key >> 32) as u32, key as u32);
+            match numbers.get(high, low) {
+                Some(number) if self.seconds[number as usize] == second => return number,
+                // Only one half is the same.
+                Some(_) => key = key.wrapping_add(mix(second)),
+                None => {
+                    let number = self.fingerprints.len() as u32;
+                    numbers.insert(high, low, number);
+                    self.fingerprints.push(fingerprint);
+                    self.seconds.push(second);
+                    self.specs.push(enqueue());
+                    self.parents.push(parent);
+                    return number;
+                }
+            }
+        }
     }
 
     pub(crate) fn len(&self) -> usize {

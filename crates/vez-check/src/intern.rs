@@ -131,8 +131,8 @@ impl<T> Intern<T> {
 /// A map from pairs of numbers to numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct PairMap {
-    keys: Vec<u64>,
-    values: Vec<u32>,
+    /// Keys with their values beside them: a lookup waits for memory once.
+    slots: Vec<(u64, u32)>,
     len: usize,
 }
 
@@ -140,7 +140,7 @@ const EMPTY: u64 = u64::MAX;
 
 impl Default for PairMap {
     fn default() -> Self {
-        Self { keys: vec![EMPTY; 64], values: vec![0; 64], len: 0 }
+        Self { slots: vec![(EMPTY, 0); 64], len: 0 }
     }
 }
 
@@ -148,28 +148,22 @@ impl PairMap {
     #[inline]
     pub(crate) fn get(&self, a: u32, b: u32) -> Option<u32> {
         let key = pair(a, b);
-        let mask = self.keys.len() - 1;
+        let mask = self.slots.len() - 1;
         let mut slot = start(key) & mask;
         loop {
-            match self.keys[slot] {
-                found if found == key => return Some(self.values[slot]),
-                EMPTY => return None,
+            match self.slots[slot] {
+                (found, value) if found == key => return Some(value),
+                (EMPTY, _) => return None,
                 _ => slot = (slot + 1) & mask,
             }
         }
     }
 
     pub(crate) fn insert(&mut self, a: u32, b: u32, value: u32) {
-        if self.keys.len() < 2 * (self.len + 1) {
-            let old = std::mem::replace(
-                self,
-                Self {
-                    keys: vec![EMPTY; 2 * self.keys.len()],
-                    values: vec![0; 2 * self.keys.len()],
-                    len: 0,
-                },
-            );
-            for (key, value) in old.keys.into_iter().zip(old.values) {
+        if self.slots.len() < 2 * (self.len + 1) {
+            let larger = Self { slots: vec![(EMPTY, 0); 2 * self.slots.len()], len: 0 };
+            let old = std::mem::replace(self, larger);
+            for (key, value) in old.slots {
                 if key != EMPTY {
                     self.place(key, value);
                 }
@@ -179,13 +173,13 @@ impl PairMap {
     }
 
     fn place(&mut self, key: u64, value: u32) {
-        let mask = self.keys.len() - 1;
+        let mask = self.slots.len() - 1;
         let mut slot = start(key) & mask;
-        while self.keys[slot] != EMPTY && self.keys[slot] != key {
+        while self.slots[slot].0 != EMPTY && self.slots[slot].0 != key {
             slot = (slot + 1) & mask;
         }
-        self.len += usize::from(self.keys[slot] == EMPTY);
-        (self.keys[slot], self.values[slot]) = (key, value);
+        self.len += usize::from(self.slots[slot].0 == EMPTY);
+        self.slots[slot] = (key, value);
     }
 }
 

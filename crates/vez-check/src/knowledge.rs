@@ -134,6 +134,8 @@ pub(crate) trait Knowledge: Send {
     fn span(&mut self, time: Time) -> u32;
     fn extent(&self) -> Extent;
     fn census(&self) -> Census;
+    /// Whether it shows in what each process did that no run goes on for ever.
+    fn is_finite(&self) -> bool;
     /// By its number plus one.
     fn breach(&self, breach: u32) -> Breach;
     /// The largest wait any spec has counted.

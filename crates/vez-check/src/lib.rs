@@ -19,7 +19,7 @@
 //!   heard again, late or never covers every loss, repetition and reordering.
 //! - **Bits for states** ([`Reductions::bitstate`]) overlook states, and say how many.
 //!
-//! //! **Invariant:** a step is a function of (process state, event, choices), so it is taken once and
+//! **Invariant:** a step is a function of (process state, event, choices), so it is taken once and
 //! remembered; a state of the system is a row of numbers.
 
 mod act;
@@ -38,6 +38,7 @@ mod mind;
 mod model;
 mod narrate;
 mod options;
+mod order;
 mod outcome;
 mod recall;
 mod retrace;

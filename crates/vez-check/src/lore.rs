@@ -9,6 +9,7 @@ use crate::intern::{Intern, PairMap};
 use crate::knowledge::{Answer, Ask, Case, Census, Extent, Knowledge, Move, Portrait, Ruling};
 use crate::model::{Cause, Fact, Local, Model};
 use crate::narrate::narrate;
+use crate::order;
 use crate::{Replay, Step};
 
 /// A message on its way.
@@ -30,6 +31,8 @@ pub(crate) struct Lore<'a, P: Protocol> {
     testimonies: Intern<(NodeId, Vec<Fact<P>>)>,
     reactions: PairMap,
     answers: Vec<Vec<Answer>>,
+    /// What each of them answers.
+    asked: Vec<(u32, Code)>,
     /// What is part of a run that is explored.
     real: Real,
     breaches: Vec<Breach>,
@@ -80,6 +83,7 @@ impl<'a, P: Protocol> Lore<'a, P> {
             testimonies: Intern::default(),
             reactions: PairMap::default(),
             answers: Vec::new(),
+            asked: Vec::new(),
             real: Real::default(),
             breaches: Vec::new(),
             worst_wait: None,
@@ -129,6 +133,7 @@ impl<'a, P: Protocol> Lore<'a, P> {
         });
         let answers = answers.collect();
         self.answers.push(answers);
+        self.asked.push((local, code));
         self.answers.len() as u32 - 1
     }
 
@@ -260,6 +265,28 @@ impl<P: Protocol> Knowledge for Lore<'_, P> {
             specs: specs.count,
             steps: reactions.count,
         }
+    }
+
+    // Where every process goes one way only, all of them come to a halt, and from then on do nothing
+    // but hear what changes none of them. If no such message leads to itself, those run out too.
+    fn is_finite(&self) -> bool {
+        let mut becomes = vec![Vec::new(); self.locals.len()];
+        let mut answers = vec![Vec::new(); self.packets.len()];
+        for (index, &(local, code)) in (0..).zip(&self.asked) {
+            if !self.real.reactions.has(index) {
+                continue;
+            }
+            for answer in &self.answers[index as usize] {
+                match code {
+                    _ if answer.next != local => becomes[local as usize].push(answer.next),
+                    Code::Hear(packet) => answers[packet as usize].extend(&answer.sent),
+                    // It changes another: one whose timer is set.
+                    Code::Pass(_) => (),
+                    _ => return false,
+                }
+            }
+        }
+        !order::goes_round(&becomes) && !order::goes_round(&answers)
     }
 
     fn breach(&self, breach: u32) -> Breach {

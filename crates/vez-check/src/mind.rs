@@ -108,6 +108,7 @@ pub(crate) struct QueueFacts {
     pub(crate) rest: u32,
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "facts of the setting, close at hand")]
 pub(crate) struct Mind<'a> {
     pub(crate) archive: &'a Archive<'a>,
     pub(crate) setting: Setting<'a>,
@@ -115,6 +116,8 @@ pub(crate) struct Mind<'a> {
     pub(crate) salt: u64,
     pub(crate) is_fifo: bool,
     pub(crate) is_lossy: bool,
+    pub(crate) is_wide: bool,
+    has_unsent: bool,
     pub(crate) reactions: PairMap,
     pub(crate) answers: Vec<(u32, u32)>,
     pub(crate) flats: Vec<Flat>,
@@ -145,6 +148,11 @@ pub(crate) const OF_WEATHER: u64 = 2 << 40;
 pub(crate) const OF_LOCAL: u64 = 3 << 40;
 pub(crate) const OF_ITEM: u64 = 4 << 40;
 
+#[inline]
+fn part(of: u64, id: u32, salt: u64) -> u64 {
+    mix((of | u64::from(id)) ^ salt)
+}
+
 impl<'a> Mind<'a> {
     pub(crate) fn new(archive: &'a Archive<'a>) -> Self {
         let setting = archive.setting;
@@ -155,6 +163,8 @@ impl<'a> Mind<'a> {
             salt: mix(setting.options.salt),
             is_fifo: setting.is_fifo(),
             is_lossy: setting.is_lossy(),
+            is_wide: setting.options.wide,
+            has_unsent: setting.options.unsent,
             reactions: PairMap::default(),
             answers: Vec::new(),
             flats: Vec::new(),
@@ -202,20 +212,32 @@ impl<'a> Mind<'a> {
     }
 
     pub(crate) fn fingerprint(&self, world: &[u32]) -> u64 {
-        let mut sum = self.part(OF_SPEC, world[SPEC]);
-        sum = sum.wrapping_add(self.part(OF_WEATHER, world[WEATHER]));
+        self.sum(world, self.salt)
+    }
+
+    /// The other half of a wide fingerprint; 0, where there is none.
+    pub(crate) fn second(&self, world: &[u32]) -> u64 {
+        match self.is_wide {
+            true => self.sum(world, mix(self.salt)).max(1),
+            false => 0,
+        }
+    }
+
+    fn sum(&self, world: &[u32], salt: u64) -> u64 {
+        let mut sum = part(OF_SPEC, world[SPEC], salt);
+        sum = sum.wrapping_add(part(OF_WEATHER, world[WEATHER], salt));
         for &local in &world[LOCALS..LOCALS + self.n] {
-            sum = sum.wrapping_add(self.part(OF_LOCAL, local));
+            sum = sum.wrapping_add(part(OF_LOCAL, local, salt));
         }
         for &item in &world[LOCALS + self.n..] {
-            sum = sum.wrapping_add(self.part(OF_ITEM, item));
+            sum = sum.wrapping_add(part(OF_ITEM, item, salt));
         }
         sum
     }
 
     #[inline]
     pub(crate) fn part(&self, of: u64, id: u32) -> u64 {
-        mix((of | u64::from(id)) ^ self.salt)
+        part(of, id, self.salt)
     }
 
     /// Lists everything that may happen next in `world`. Whether any of it is due.
@@ -377,6 +399,7 @@ impl<'a> Mind<'a> {
 
     /// Has `code` happen to a process, and, where crashes may fall there, has it crash after it
     /// has saved and before it has sent.
+    #[inline]
     fn befall(
         &mut self,
         world: &[u32],
@@ -387,8 +410,7 @@ impl<'a> Mind<'a> {
         actions: &mut Vec<Action>,
     ) {
         self.happen(world, fingerprint, node, code, item, actions);
-        let weather = self.weather(world[WEATHER]);
-        if self.setting.options.unsent && 0 < weather.crashes {
+        if self.has_unsent && 0 < self.weather(world[WEATHER]).crashes {
             let first = actions.len();
             let unsent = Code::Unsent(code.word());
             self.happen(world, fingerprint, node, unsent, item, actions);

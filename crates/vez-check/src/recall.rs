@@ -104,12 +104,17 @@ impl Mind<'_> {
     #[inline]
     pub(crate) fn packet(&mut self, id: u32) -> (u32, u32) {
         if self.packets.len() <= id as usize {
-            let lore = open(&self.archive.lore);
-            for id in self.packets.len() as u32..lore.extent().packets {
-                self.packets.push(lore.ends(id));
-            }
+            self.learn_packets();
         }
         self.packets[id as usize]
+    }
+
+    #[cold]
+    fn learn_packets(&mut self) {
+        let lore = open(&self.archive.lore);
+        for id in self.packets.len() as u32..lore.extent().packets {
+            self.packets.push(lore.ends(id));
+        }
     }
 
     #[inline]
@@ -157,12 +162,17 @@ impl Mind<'_> {
     #[inline]
     pub(crate) fn weather(&mut self, id: u32) -> Weather {
         if self.weathers.len() <= id as usize {
-            let weathers = open(&self.archive.weathers);
-            for id in self.weathers.len() as u32..weathers.len() as u32 {
-                self.weathers.push(*weathers.get(id));
-            }
+            self.learn_weathers();
         }
         self.weathers[id as usize]
+    }
+
+    #[cold]
+    fn learn_weathers(&mut self) {
+        let weathers = open(&self.archive.weathers);
+        for id in self.weathers.len() as u32..weathers.len() as u32 {
+            self.weathers.push(*weathers.get(id));
+        }
     }
 
     /// The weather after a change.

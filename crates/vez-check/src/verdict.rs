@@ -122,6 +122,9 @@ fn judge_endless<'a>(
     hooks: &Hooks<'_>,
     counterexamples: &mut Vec<Counterexample>,
 ) -> Endless {
+    if open(&archive.lore).is_finite() {
+        return Endless::None;
+    }
     let options = archive.setting.options;
     let memory_max = options.memory_max;
     let needed = graph::bytes(explored.tally.states, explored.tally.transitions);

@@ -1,10 +1,12 @@
-//! Which worlds have been seen: their fingerprints, eight bytes each, in tables that many threads
-//! fill at once without locks.
+//! Which worlds have been seen: their fingerprints, eight bytes each, or sixteen if they are wide, in
+//! tables that many threads fill at once without locks.
 //!
 //! **Invariant:** a fingerprint, once in, stays in; of several threads that bring the same one,
 //! exactly one is told that it is new.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use crate::Options;
 
 /// What became of a fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,10 +28,14 @@ pub(crate) enum Visited {
 pub(crate) struct Tables {
     shards: Vec<Shard>,
     crowded: AtomicBool,
+    is_wide: bool,
 }
 
 struct Shard {
     slots: Vec<AtomicU64>,
+    /// The other halves of wide fingerprints; empty if they are not. 0 until it is written, which is
+    /// right after its slot was taken.
+    seconds: Vec<AtomicU64>,
     len: AtomicUsize,
 }
 
@@ -37,27 +43,48 @@ const SHARDS: usize = 256;
 const FIRST_SLOTS: usize = 16;
 /// The lowest bit says that the world was found while exploring the current layer.
 const FRESH: u64 = 1;
+/// And of the other half, that it is there.
+const WRITTEN: u64 = 1;
 
 impl Visited {
-    pub(crate) fn new(bitstate: Option<u64>) -> Self {
-        match bitstate {
-            Some(bytes) => Self::Bits(Bits::new(bytes)),
-            None => Self::Exact(Tables::new()),
+    pub(crate) fn new(options: &Options) -> Self {
+        match options.reductions.bitstate {
+            Some(bytes) => Self::bits(bytes),
+            None => Self::Exact(Tables::new(options.wide)),
         }
     }
 
+    pub(crate) fn bits(bytes: u64) -> Self {
+        Self::Bits(Bits::new(bytes))
+    }
+
+    /// `second` is the other half of a wide fingerprint, and of no account otherwise.
     #[inline]
-    pub(crate) fn insert(&self, fingerprint: u64) -> Seen {
+    pub(crate) fn insert(&self, fingerprint: u64, second: u64) -> Seen {
         match self {
-            Self::Exact(tables) => tables.insert(fingerprint),
+            Self::Exact(tables) => tables.insert(fingerprint, second),
             Self::Bits(bits) => bits.insert(fingerprint),
         }
     }
 
-    /// Ends a layer: what was fresh no longer is.
-    pub(crate) fn age(&self, fingerprint: u64) {
+    /// Looks where each of several fingerprints would be. To look at all of them before anything is
+    /// made of one lets the processor fetch them at once; one after the other it would wait for each.
+    #[inline]
+    pub(crate) fn glance(&self, fingerprints: impl Iterator<Item = u64>) {
         if let Self::Exact(tables) = self {
-            tables.age(fingerprint);
+            let all = fingerprints.fold(0, |all, fingerprint| {
+                let key = key(fingerprint);
+                let shard = &tables.shards[(key >> 56) as usize];
+                all ^ shard.slots[shard.start(key)].load(Ordering::Relaxed)
+            });
+            std::hint::black_box(all);
+        }
+    }
+
+    /// Ends a layer: what was fresh no longer is.
+    pub(crate) fn age(&self, fingerprint: u64, second: u64) {
+        if let Self::Exact(tables) = self {
+            tables.age(fingerprint, second);
         }
     }
 
@@ -77,8 +104,8 @@ impl Visited {
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Exact(tables) => {
-                let slots: usize = tables.shards.iter().map(|shard| shard.slots.len()).sum();
-                slots as u64 * 8
+                let words = |shard: &Shard| shard.slots.len() + shard.seconds.len();
+                tables.shards.iter().map(words).sum::<usize>() as u64 * 8
             }
             Self::Bits(bits) => bits.words.len() as u64 * 8,
         }
@@ -89,8 +116,11 @@ impl Visited {
     pub(crate) fn collision_probability(&self, states: u64) -> f64 {
         let states = states as f64;
         match self {
-            // The birthday bound for 63 bits.
-            Self::Exact(_) => 1.0 - (-states * (states - 1.0) / 2.0_f64.powi(64)).exp(),
+            // The birthday bound: of each half one bit is used otherwise.
+            Self::Exact(tables) => {
+                let bits = if tables.is_wide { 126 } else { 63 };
+                -(-states * (states - 1.0) / 2.0_f64.powi(bits + 1)).exp_m1()
+            }
             Self::Bits(bits) => 1.0 - (1.0 - bits.fill().powi(3)).powf(states),
         }
     }
@@ -105,13 +135,18 @@ impl Visited {
 }
 
 impl Tables {
-    fn new() -> Self {
-        let shard = || Shard { slots: empty(FIRST_SLOTS), len: AtomicUsize::new(0) };
-        Self { shards: (0..SHARDS).map(|_| shard()).collect(), crowded: AtomicBool::new(false) }
+    fn new(is_wide: bool) -> Self {
+        let shard = |_| Shard {
+            slots: empty(FIRST_SLOTS),
+            seconds: empty(if is_wide { FIRST_SLOTS } else { 0 }),
+            len: AtomicUsize::new(0),
+        };
+        let shards = (0..SHARDS).map(shard).collect();
+        Self { shards, crowded: AtomicBool::new(false), is_wide }
     }
 
     #[inline]
-    fn insert(&self, fingerprint: u64) -> Seen {
+    fn insert(&self, fingerprint: u64, second: u64) -> Seen {
         let key = key(fingerprint);
         let shard = &self.shards[(key >> 56) as usize];
         let mut slot = shard.start(key);
@@ -132,12 +167,15 @@ impl Tables {
                 match claim {
                     Ok(_) => {
                         shard.len.fetch_add(1, Ordering::Relaxed);
+                        if self.is_wide {
+                            shard.seconds[slot].store(second | WRITTEN, Ordering::Relaxed);
+                        }
                         return Seen::New;
                     }
                     Err(other) => found = other,
                 }
             }
-            if found & !FRESH == key {
+            if found & !FRESH == key && (!self.is_wide || shard.second(slot) == second | WRITTEN) {
                 return if found & FRESH == 0 { Seen::Old } else { Seen::Fresh };
             }
             slot = if slot + 1 == shard.slots.len() { 0 } else { slot + 1 };
@@ -146,11 +184,13 @@ impl Tables {
         Seen::Full
     }
 
-    fn age(&self, fingerprint: u64) {
+    fn age(&self, fingerprint: u64, second: u64) {
         let key = key(fingerprint);
         let shard = &self.shards[(key >> 56) as usize];
         let mut slot = shard.start(key);
-        while shard.slots[slot].load(Ordering::Relaxed) & !FRESH != key {
+        while shard.slots[slot].load(Ordering::Relaxed) & !FRESH != key
+            || (self.is_wide && shard.second(slot) != second | WRITTEN)
+        {
             slot = if slot + 1 == shard.slots.len() { 0 } else { slot + 1 };
         }
         shard.slots[slot].store(key, Ordering::Relaxed);
@@ -158,12 +198,14 @@ impl Tables {
 
     fn grow(&mut self) {
         for shard in &mut self.shards {
-            if 16 * shard.len.load(Ordering::Relaxed) < 13 * shard.slots.len() {
+            if 16 * shard.len.load(Ordering::Relaxed) < 11 * shard.slots.len() {
                 continue;
             }
-            let more = shard.slots.len() + shard.slots.len() / 2;
+            let more = shard.slots.len() + shard.slots.len() * 3 / 8;
             let old = std::mem::replace(&mut shard.slots, empty(more));
-            for slot in old {
+            let more_seconds = empty(if self.is_wide { more } else { 0 });
+            let old_seconds = std::mem::replace(&mut shard.seconds, more_seconds);
+            for (index, slot) in old.into_iter().enumerate() {
                 let value = slot.into_inner();
                 if value == 0 {
                     continue;
@@ -173,6 +215,9 @@ impl Tables {
                     place = if place + 1 == more { 0 } else { place + 1 };
                 }
                 *shard.slots[place].get_mut() = value;
+                if let Some(second) = old_seconds.get(index) {
+                    *shard.seconds[place].get_mut() = second.load(Ordering::Relaxed);
+                }
             }
         }
         self.crowded.store(false, Ordering::Relaxed);
@@ -186,9 +231,19 @@ impl Shard {
         ((u128::from(key << 8) * self.slots.len() as u128) >> 64) as usize
     }
 
+    /// The other half of what is in a slot.
+    fn second(&self, slot: usize) -> u64 {
+        loop {
+            match self.seconds[slot].load(Ordering::Relaxed) {
+                0 => std::hint::spin_loop(), // Another thread is about to write it.
+                second => return second,
+            }
+        }
+    }
+
     #[inline]
     fn is_full(&self) -> bool {
-        7 * self.slots.len() < 8 * self.len.load(Ordering::Relaxed)
+        3 * self.slots.len() < 4 * self.len.load(Ordering::Relaxed)
     }
 }
 
@@ -237,37 +292,37 @@ impl Bits {
 
 #[cfg(test)]
 mod tests {
-    use super::{Seen, Visited};
+    use super::{Seen, Tables, Visited};
     use crate::intern::mix;
 
     #[test]
     fn what_was_inserted_is_found_again_however_often_the_tables_grew() {
-        let mut visited = Visited::new(None);
+        let mut visited = Visited::Exact(Tables::new(false));
         for i in 0..100_000_u64 {
-            while visited.insert(mix(i)) == Seen::Full {
+            while visited.insert(mix(i), 0) == Seen::Full {
                 visited.grow();
             }
         }
         for i in 0..100_000 {
-            assert_eq!(visited.insert(mix(i)), Seen::Fresh);
-            visited.age(mix(i));
+            assert_eq!(visited.insert(mix(i), 0), Seen::Fresh);
+            visited.age(mix(i), 0);
         }
-        assert!((0..100_000).all(|i| visited.insert(mix(i)) == Seen::Old));
-        assert_eq!(visited.insert(mix(100_000)), Seen::New);
+        assert!((0..100_000).all(|i| visited.insert(mix(i), 0) == Seen::Old));
+        assert_eq!(visited.insert(mix(100_000), 0), Seen::New);
         assert!(visited.bytes() < 16 * 100_000, "{}", visited.bytes());
     }
 
     #[test]
     fn many_threads_find_each_new_once() {
-        let mut visited = Visited::new(None);
+        let mut visited = Visited::Exact(Tables::new(false));
         for i in 0..20_000_u64 {
-            while visited.insert(mix(i)) == Seen::Full {
+            while visited.insert(mix(i), 0) == Seen::Full {
                 visited.grow();
             }
         }
         visited.grow();
         let count = |_| {
-            let news = (10_000..30_000_u64).filter(|&i| visited.insert(mix(i)) == Seen::New);
+            let news = (10_000..30_000_u64).filter(|&i| visited.insert(mix(i), 0) == Seen::New);
             news.count()
         };
         let total: usize = std::thread::scope(|scope| {
@@ -279,9 +334,27 @@ mod tests {
     }
 
     #[test]
+    fn wide_fingerprints_with_one_half_in_common_are_told_apart() {
+        let mut visited = Visited::Exact(Tables::new(true));
+        for i in 0..40_000_u64 {
+            while visited.insert(mix(i / 4), mix(i)) == Seen::Full {
+                visited.grow();
+            }
+        }
+        for i in 0..40_000 {
+            assert_eq!(visited.insert(mix(i / 4), mix(i)), Seen::Fresh);
+            visited.age(mix(i / 4), mix(i));
+            assert_eq!(visited.insert(mix(i / 4), mix(i)), Seen::Old);
+        }
+        let (chance, narrow) = (visited.collision_probability(1 << 30), Tables::new(false));
+        assert!(0.0 < chance && chance < 1e-18, "{chance}");
+        assert!(1e-2 < Visited::Exact(narrow).collision_probability(1 << 30));
+    }
+
+    #[test]
     fn bits_overlook_few_while_few_are_set() {
-        let visited = Visited::new(Some(1 << 16));
-        let news = (0..10_000_u64).filter(|&i| visited.insert(mix(i)) == Seen::New).count();
+        let visited = Visited::bits(1 << 16);
+        let news = (0..10_000_u64).filter(|&i| visited.insert(mix(i), 0) == Seen::New).count();
         assert!((9_900..=10_000).contains(&news), "{news}");
         assert!(visited.coverage().unwrap() > 0.9);
     }

@@ -38,7 +38,7 @@ struct Shared<'a> {
 pub(crate) fn explore<'a>(archive: &'a Archive<'a>, walks: Walks, hooks: &Hooks<'_>) -> Explored {
     let options = archive.setting.options;
     let bytes = BITS_BYTES.min(options.memory_max / 2);
-    let visited = Visited::new(Some(options.reductions.bitstate.unwrap_or(bytes)));
+    let visited = Visited::bits(options.reductions.bitstate.unwrap_or(bytes));
     let shared = Shared {
         walks,
         next: AtomicU64::new(0),
@@ -123,7 +123,7 @@ fn walk(
     let (mut actions, mut after) = (Vec::new(), Vec::new());
     let found = |breach, fingerprint, last| Some(Finding { breach, state: 0, fingerprint, last });
     for _ in 0..shared.walks.steps_max {
-        let is_new = shared.visited.insert(fingerprint) == Seen::New;
+        let is_new = shared.visited.insert(fingerprint, 0) == Seen::New;
         shared.states.fetch_add(u64::from(is_new), Ordering::Relaxed);
         let is_due = mind.expand(&world, fingerprint, &mut actions);
         if !is_due && !mind.is_lossy {

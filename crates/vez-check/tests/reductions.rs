@@ -166,3 +166,25 @@ fn another_salt_gives_the_same_counts() {
         assert_eq!(explore::<Agrawala>(3, &Flaw::None, &options).states, 2_822);
     }
 }
+
+#[test]
+fn wide_fingerprints_give_the_same_counts_and_leave_less_to_chance() {
+    let narrow = Options { entries: 2, ..Options::new(&Agrawala::META) };
+    let whole = explore::<Agrawala>(3, &Flaw::None, &narrow);
+    for (search, threads) in [(Search::BreadthFirst, 2), (Search::DepthFirst, 1)] {
+        let options = Options { wide: true, search, threads, ..narrow.clone() };
+        let outcome = explore::<Agrawala>(3, &Flaw::None, &options);
+        assert_eq!((outcome.states, outcome.transitions), (37_229, whole.transitions));
+        assert!(outcome.complete && outcome.kept());
+        assert!(outcome.statistics.collision_probability < 1e-25);
+        assert!(16 * outcome.states <= outcome.statistics.visited_bytes);
+        assert!(outcome.statistics.visited_bytes <= 32 * outcome.states);
+    }
+    // Runs that never end are judged on a graph of its own.
+    let options = Options { wide: true, ..Options::new(&Tries::META) };
+    let outcome = explore::<Tries>(2, &tries::Config { in_order: false }, &options);
+    let steps = outcome.counterexample.unwrap().steps;
+    let narrow =
+        explore::<Tries>(2, &tries::Config { in_order: false }, &Options::new(&Tries::META));
+    assert_eq!(steps, narrow.counterexample.unwrap().steps);
+}

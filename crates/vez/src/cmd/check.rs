@@ -102,6 +102,10 @@ pub struct Check {
     /// Remember a few bits in a table of this size for each state: some are overlooked.
     #[arg(long, value_name = "SIZE", help_heading = "How it is searched")]
     bitstate: Option<String>,
+    /// Remember states by 128 bits instead of 64: so many that none is overlooked by chance, at twice
+    /// the memory.
+    #[arg(long, conflicts_with = "bitstate", help_heading = "How it is searched")]
+    wide: bool,
     /// How many threads search; as many as there are cores if not said.
     #[arg(long, value_name = "T", help_heading = "How it is searched")]
     threads: Option<usize>,
@@ -251,6 +255,7 @@ impl Check {
         let bitstate = self.bitstate.as_ref().map(|text| measure("bitstate", text, &SIZES));
         let bitstate = bitstate.transpose()?;
         options.reductions = Reductions { ample: self.reduce, bitstate };
+        options.wide = self.wide;
         if self.symmetry {
             anyhow::bail!("--symmetry: this build cannot tell who may stand for whom");
         }

@@ -8,8 +8,8 @@ use tokio::sync::mpsc;
 use vez_core::Time;
 use vez_net::{Group, Member};
 
-use super::system::parse_setting;
 use super::summary::summary;
+use super::system::parse_setting;
 use super::{Outcome, output};
 use crate::cluster::{self, Plan};
 use crate::registry::{self, Entry};
