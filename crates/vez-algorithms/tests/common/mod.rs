@@ -91,11 +91,11 @@ pub(crate) fn fair_run<P: Protocol>(seed: u64) -> (Topology, Plan) {
     for node in topology.ids() {
         if P::Problem::request(Wish::Acquire).is_some() {
             for _ in 0..chance.below(4) {
-                let (at, hold) = (moment(&mut chance, 40), moment(&mut chance, 6));
+                let (at, hold) = (wish::<P>(&mut chance, 40), moment(&mut chance, 6));
                 inputs.push((at, Input::Acquire(Who::One(node), hold)));
             }
         } else if chance.below(2) == 0 {
-            inputs.push((moment(&mut chance, 20), Input::Start(Who::One(node))));
+            inputs.push((wish::<P>(&mut chance, 20), Input::Start(Who::One(node))));
         }
     }
     if inputs.is_empty() && P::Problem::request(Wish::Start).is_some() {
@@ -110,6 +110,16 @@ pub(crate) fn fair_run<P: Protocol>(seed: u64) -> (Topology, Plan) {
 
 fn moment(chance: &mut Seeded, millis: u32) -> Time {
     Time::from_micros(u64::from(chance.below(millis * 1_000)))
+}
+
+/// When a user asks: where there are crashes, around one, so that it strikes who waits or is
+/// inside.
+fn wish<P: Protocol>(chance: &mut Seeded, millis: u32) -> Time {
+    if P::META.crashes == Crashes::None {
+        return moment(chance, millis);
+    }
+    let round = ms(100 * u64::from(chance.below(4)));
+    (round + moment(chance, 30)).saturating_sub(ms(20))
 }
 
 fn random_system<P: Protocol>(n: u32, seed: u64, chance: &mut Seeded) -> Topology {
@@ -150,7 +160,10 @@ fn add_crashes<P: Protocol>(
         if let Some(index) = down.iter().position(|&other| other == node) {
             if P::META.crashes == Crashes::Recover {
                 down.swap_remove(index);
-                inputs.push((at, Input::Restart(node, Forget::AsPlanned)));
+                // Bully asks that nobody comes back in the middle of an election.
+                let is_election = P::Problem::request(Wish::Start).is_some();
+                let back = if is_election { at + ms(50) } else { at };
+                inputs.push((back, Input::Restart(node, Forget::AsPlanned)));
             }
             continue;
         }
