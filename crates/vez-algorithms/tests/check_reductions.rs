@@ -1,5 +1,6 @@
 //! Searching less comes to the same verdict, for every algorithm, with what it assumes and without.
 
+use vez_algorithms::election::{Bully, bully};
 use vez_algorithms::{Visitor, visit_all};
 use vez_check::{Hooks, Options, Reductions, check};
 use vez_core::{Channel, Protocol, Topology};
@@ -53,4 +54,19 @@ fn one_way_on_is_enough_for_every_algorithm() {
     for name in ["coordinator", "chang-roberts", "bully"] {
         assert!(agree.0.contains(&name), "{name} was not compared: {:?}", agree.0);
     }
+}
+
+#[test]
+fn one_way_on_is_enough_while_there_may_be_crashes() {
+    let topology = Topology::of(Bully::META.layout, 3).unwrap();
+    let whole = Options::new(&Bully::META);
+    let reductions = Reductions { ample: true, ..Reductions::default() };
+    let reduced = Options { reductions, ..whole.clone() };
+    let states = [whole, reduced].map(|options| {
+        let config = bully::Config::default();
+        let outcome = check::<Bully>(&topology, &config, &options, &Hooks::default()).unwrap();
+        assert!(outcome.complete && outcome.kept());
+        outcome.states
+    });
+    assert_eq!(states, [25_999, 9_894]);
 }

@@ -9,7 +9,9 @@
 //! between any two stretches of them everything is explored.
 //!
 //! What else may happen is everything that was ever said to the receiver, in any order, except
-//! what a FIFO channel keeps behind the message; and its user, and its timers. Whether orders
+//! what a FIFO channel keeps behind the message; and its user, its timers, and, while there may be
+//! crashes, its crash: a message that is neither answered nor saved is lost on who is about to crash
+//! as on who has. Whether orders
 //! matter is not argued but tried, on the receiver alone. New messages may turn up after a
 //! decision was based on the known ones: so decisions are tried again in the end, and the whole
 //! search is repeated with what has been learnt if one does not stand.
@@ -20,7 +22,7 @@ use std::sync::Mutex;
 
 use crate::archive::{Archive, open};
 use crate::code::Code;
-use crate::knowledge::{Answer, Case, Knowledge};
+use crate::knowledge::{self, Answer, Knowledge};
 use crate::mind::{Action, LOCALS, Mind, SPEC, WEATHER};
 use crate::setting::Setting;
 
@@ -37,10 +39,19 @@ pub(crate) struct Oracle<'a> {
     notes: Mutex<Notes>,
 }
 
+/// A message about to be heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Case {
+    local: u32,
+    packet: u32,
+    spec: u32,
+    may_crash: bool,
+}
+
 #[derive(Default)]
 struct Notes {
-    /// Everything that was found to commute: process state, message, spec.
-    granted: BTreeSet<(u32, u32, u32)>,
+    /// Everything that was found to commute.
+    granted: BTreeSet<Case>,
     /// What is said in answer to each message that was granted. No way round.
     answers: BTreeMap<u32, BTreeSet<u32>>,
     trials: u64,
@@ -51,16 +62,16 @@ impl<'a> Oracle<'a> {
         Self { archive, notes: Mutex::default() }
     }
 
-    /// Whether hearing `packet` can be brought forward before anything else that may happen to
-    /// `local`, as far as is known. It is answered by `sent`.
-    fn grants(&self, local: u32, packet: u32, spec: u32, sent: &[u32]) -> bool {
+    /// Whether hearing it can be brought forward before anything else that may happen to the process,
+    /// as far as is known. It is answered by `sent`.
+    fn grants(&self, case: Case, sent: &[u32]) -> bool {
         let mut notes = open(&self.notes);
         let grants = notes.trials < TRIALS_MAX
-            && !notes.leads_back(packet, sent)
-            && self.tries(&mut notes, local, packet, spec);
+            && !notes.leads_back(case.packet, sent)
+            && self.tries(&mut notes, case);
         if grants {
-            notes.granted.insert((local, packet, spec));
-            notes.answers.entry(packet).or_default().extend(sent);
+            notes.granted.insert(case);
+            notes.answers.entry(case.packet).or_default().extend(sent);
         }
         grants
     }
@@ -69,10 +80,11 @@ impl<'a> Oracle<'a> {
     pub(crate) fn stands(&self) -> bool {
         let mut notes = open(&self.notes);
         let Notes { granted, .. } = std::mem::take(&mut *notes);
-        granted.iter().all(|&(local, packet, spec)| self.tries(&mut notes, local, packet, spec))
+        granted.iter().all(|&case| self.tries(&mut notes, case))
     }
 
-    fn tries(&self, notes: &mut Notes, local: u32, packet: u32, spec: u32) -> bool {
+    fn tries(&self, notes: &mut Notes, case: Case) -> bool {
+        let Case { local, packet, spec, may_crash } = case;
         let mut lore = open(&self.archive.lore);
         let setting = self.archive.setting;
         let (from, to) = lore.ends(packet);
@@ -83,7 +95,9 @@ impl<'a> Oracle<'a> {
         });
         let others = others.map(Code::Hear).collect();
         let heard = Code::Hear(packet);
-        let mut trial = Trial { lore: &mut **lore, setting, node: to, heard, others, count: 0 };
+        let node = to;
+        let mut trial =
+            Trial { lore: &mut **lore, setting, node, heard, others, may_crash, count: 0 };
         // A process may be led where it can never be, and say so.
         let commutes = catch_unwind(AssertUnwindSafe(|| trial.commutes((local, spec))));
         notes.trials += trial.count;
@@ -115,6 +129,7 @@ struct Trial<'a, 'b> {
     heard: Code,
     /// What else the process may be told meanwhile.
     others: Vec<Code>,
+    may_crash: bool,
     count: u64,
 }
 
@@ -128,6 +143,7 @@ impl Trial<'_, '_> {
             }
             let mut events = self.own_events(local, spec);
             events.extend_from_slice(&self.others);
+            self.add_crashes(local, &mut events);
             self.count += events.len() as u64;
             for event in events {
                 let Some(testimony) = self.swaps(local, event) else { return false };
@@ -135,7 +151,7 @@ impl Trial<'_, '_> {
                 let ruling = match testimony {
                     0 => (spec, 0),
                     _ => {
-                        let ruling = self.lore.rule(spec, testimony, Case::Imagined);
+                        let ruling = self.lore.rule(spec, testimony, knowledge::Case::Imagined);
                         (ruling.spec, ruling.breach)
                     }
                 };
@@ -151,6 +167,20 @@ impl Trial<'_, '_> {
     fn own_events(&mut self, local: u32, spec: u32) -> Vec<Code> {
         let mut events = Vec::new();
         let process = self.lore.portray(local);
+        if !process.is_up {
+            // Where timing is synchronous nobody comes back while the message is in flight.
+            if self.setting.options.restarts && !self.setting.is_synchronous() {
+                events.push(Code::Restart { forget: false });
+                if self.setting.options.amnesia {
+                    events.push(Code::Restart { forget: true });
+                }
+            }
+            return events;
+        }
+        // Another's crash may give its user something to ask.
+        if self.may_crash && process.suspicions {
+            events.extend(self.lore.suspicions().into_iter().map(Code::Ask));
+        }
         if let Some(ask) = self.lore.ask(spec, self.node)
             && process.may(ask.duty)
         {
@@ -163,9 +193,25 @@ impl Trial<'_, '_> {
         events
     }
 
+    /// While there may be crashes, this process may crash, also after each event before it has sent.
+    fn add_crashes(&mut self, local: u32, events: &mut Vec<Code>) {
+        if !self.may_crash {
+            return;
+        }
+        if self.setting.options.unsent {
+            let unsent: Vec<Code> = events.iter().map(|event| Code::Unsent(event.word())).collect();
+            let differs =
+                |&code: &Code| !self.lore.react(local, code, knowledge::Case::Imagined).is_empty();
+            events.extend(unsent.into_iter().filter(differs));
+        }
+        if self.lore.portray(local).is_up {
+            events.push(Code::Crash);
+        }
+    }
+
     /// The one way a step can go; `None` if there are several.
     fn only(&mut self, local: u32, code: Code) -> Option<Answer> {
-        match self.lore.react(local, code, Case::Imagined) {
+        match self.lore.react(local, code, knowledge::Case::Imagined) {
             [only] => Some(only.clone()),
             _ => None,
         }
@@ -174,6 +220,12 @@ impl Trial<'_, '_> {
     /// Whether hearing it here shows nobody anything.
     fn is_quiet(&mut self, local: u32) -> bool {
         let Some(answer) = self.only(local, self.heard) else { return false };
+        if self.may_crash && self.setting.options.unsent && self.lore.portray(local).is_up {
+            let unsent = Code::Unsent(self.heard.word());
+            if !self.lore.react(local, unsent, knowledge::Case::Imagined).is_empty() {
+                return false;
+            }
+        }
         answer.testimony == 0 && !self.lore.portray(answer.next).is_over
     }
 
@@ -234,32 +286,27 @@ impl Mind<'_> {
             let local = world[LOCALS + action.node as usize];
             if !self.local(local).is_up {
                 // Nobody will ever hear it.
-                return !self.setting.options.restarts;
+                return !self.setting.options.restarts || self.setting.is_synchronous();
             }
-            if 0 < weather.crashes {
-                return false;
-            }
-            self.is_granted(oracle, (local, packet, world[SPEC]), flat.sent)
+            let may_crash = 0 < weather.crashes;
+            self.is_granted(oracle, Case { local, packet, spec: world[SPEC], may_crash }, flat.sent)
         })
     }
 
-    fn is_granted(
-        &mut self,
-        oracle: &Oracle<'_>,
-        (local, packet, spec): (u32, u32, u32),
-        sent: (u32, u32),
-    ) -> bool {
+    fn is_granted(&mut self, oracle: &Oracle<'_>, asked: Case, sent: (u32, u32)) -> bool {
+        let Case { local, packet, spec, may_crash } = asked;
         let case = self.cases.get(local, packet).unwrap_or_else(|| {
             let case = self.case_count;
             self.case_count += 1;
             self.cases.insert(local, packet, case);
             case
         });
+        let case = 2 * case + u32::from(may_crash);
         match self.grants.get(case, spec) {
             Some(granted) => granted == 1,
             None => {
                 let sent = &self.sent[sent.0 as usize..sent.1 as usize];
-                let granted = oracle.grants(local, packet, spec, sent);
+                let granted = oracle.grants(asked, sent);
                 self.grants.insert(case, spec, u32::from(granted));
                 granted
             }

@@ -124,6 +124,8 @@ pub(crate) trait Knowledge: Send {
     /// What a run that rests here breaks, plus one; 0 if nothing.
     fn at_rest(&mut self, spec: u32) -> u32;
     fn ask(&mut self, spec: u32, node: u32) -> Option<Ask>;
+    /// Every request known that suspects somebody.
+    fn suspicions(&self) -> Vec<u32>;
     fn debts(&self, spec: u32) -> Vec<Debt>;
     fn portray(&mut self, local: u32) -> Portrait;
     /// Sender and receiver.

@@ -6,7 +6,9 @@ use vez_core::{Breach, Debt, Ending, NodeId, Problem, Protocol, Request, Time, W
 
 use crate::code::Code;
 use crate::intern::{Intern, PairMap};
-use crate::knowledge::{Answer, Ask, Case, Census, Extent, Knowledge, Move, Portrait, Ruling};
+use crate::knowledge::{
+    Answer, Ask, Case, Census, Duty, Extent, Knowledge, Move, Portrait, Ruling,
+};
 use crate::model::{Cause, Fact, Local, Model};
 use crate::narrate::narrate;
 use crate::order;
@@ -210,6 +212,11 @@ impl<P: Protocol> Knowledge for Lore<'_, P> {
         let request = spec.next_request(node).or_else(withdraw)?;
         let duty = self.model.duty(&request);
         Some(Ask { request: self.requests.id(request), duty })
+    }
+
+    fn suspicions(&self) -> Vec<u32> {
+        let is_suspicion = |&id: &u32| self.model.duty(self.requests.get(id)) == Duty::Suspect;
+        (0..self.requests.len() as u32).filter(is_suspicion).collect()
     }
 
     fn debts(&self, spec: u32) -> Vec<Debt> {

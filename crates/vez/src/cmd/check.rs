@@ -257,7 +257,10 @@ impl Check {
         options.reductions = Reductions { ample: self.reduce, bitstate };
         options.wide = self.wide;
         if self.symmetry {
-            anyhow::bail!("--symmetry: this build cannot tell who may stand for whom");
+            anyhow::bail!(
+                "--symmetry: not built in; elections and whatever breaks ties by uid tell processes \
+                 apart, so it could only serve where uids are never compared, as in coordinator"
+            );
         }
         Ok(options)
     }
