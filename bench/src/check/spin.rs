@@ -28,7 +28,7 @@ impl Verifier {
         Ok(Self { folder })
     }
 
-    /// How many states it finds, and how long that keeps a processor busy; and that it finds nothing
+    /// How many states it finds, how long that keeps a processor busy, and that it finds nothing
     /// wrong.
     pub(crate) fn run(&self) -> anyhow::Result<Sample> {
         let script = "./pan -m100000 -w24 && times";

@@ -274,7 +274,7 @@ impl<P: Protocol> Knowledge for Lore<'_, P> {
         }
     }
 
-    // Where every process goes one way only, all of them come to a halt, and from then on do nothing
+    // Where every process goes one way only, all come to a halt, and from then on do nothing
     // but hear what changes none of them. If no such message leads to itself, those run out too.
     fn is_finite(&self) -> bool {
         let mut becomes = vec![Vec::new(); self.locals.len()];

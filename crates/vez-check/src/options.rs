@@ -49,7 +49,7 @@ pub struct Options {
     /// Another salt gives other fingerprints: two searches that agree hardly ever both overlooked
     /// a state.
     pub salt: u64,
-    /// Whether fingerprints have 128 bits instead of 64: no state is overlooked, at twice the memory
+    /// Whether fingerprints have 128 bits, not 64: no state is overlooked, at twice the memory
     /// and some of the speed.
     pub wide: bool,
 }
