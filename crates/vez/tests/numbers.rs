@@ -213,6 +213,21 @@ fn samples_come_as_lines_as_tables_and_as_logs() {
         ("plain.csv", "7,1\n8,2.5\n9,4\n", "--column 2"),
         ("one.csv", "latency\n1\n2.5\n4\n", ""),
         ("node.jsonl", "{\"rtt_ms\":1}\n{\"send\":1}\n{\"rtt_ms\":2.5}\n{\"rtt_ms\":4}\n", ""),
+        (
+            "trace.jsonl",
+            concat!(
+                "{\"event\":\"header\",\"node\":1}\n",
+                "{\"event\":\"send\",\"node\":1,\"to\":2,\"t_ms\":1000}\n",
+                "{\"event\":\"send\",\"node\":1,\"to\":3,\"t_ms\":1000}\n",
+                "{\"event\":\"receive\",\"node\":1,\"from\":2,\"t_ms\":1001}\n",
+                "{\"event\":\"receive\",\"node\":1,\"from\":3,\"t_ms\":1002.5}\n",
+                "{\"event\":\"receive\",\"node\":1,\"from\":3,\"t_ms\":1003}\n",
+                "{\"event\":\"send\",\"node\":1,\"to\":2,\"t_ms\":2000}\n",
+                "{\"event\":\"receive\",\"node\":1,\"from\":2,\"t_ms\":2004}\n",
+                "{\"event\":\"rec",
+            ),
+            "",
+        ),
         ("other.jsonl", "{\"took\":1}\n{\"took\":2.5}\n{\"took\":4}\n", "--column took"),
     ];
     let expected = json(&format!(
@@ -264,6 +279,12 @@ fn bad_samples_are_told_by_line() {
             ":2: not JSON; expected an object on every line, as on the first",
         ),
         ("field", "{\"a\":1}\n", "", ": no line has a field `rtt_ms`; --column names another"),
+        (
+            "unanswered",
+            "{\"event\":\"send\",\"node\":1,\"to\":2,\"t_ms\":1}\n",
+            "",
+            ": a trace in which nothing that was said was answered",
+        ),
         ("string", "{\"rtt_ms\":\"x\"}\n", "", ":1: `rtt_ms` is \"x\"; expected a time, 0 or more"),
     ] {
         let path = write(&folder, name, content);

@@ -246,13 +246,36 @@ async function importFile(lab, file) {
   }
 }
 
+/**
+ * The events of a trace, in the order of time and from 0 on. A real process says first what it
+ * runs, and one that was killed may have left half a line.
+ * @param {string} text
+ */
+function readTrace(text) {
+  const lines = text.split("\n").filter((line) => line.trim());
+  /** @type {any[]} */
+  const said = [];
+  lines.forEach((line, i) => {
+    try {
+      said.push(JSON.parse(line));
+    } catch (error) {
+      if (i + 1 < lines.length) throw error;
+    }
+  });
+  const header = said.find((line) => line.event === "header");
+  /** @type {import("./types.js").TraceEvent[]} */
+  const events = said.filter((line) => line.event !== "header");
+  if (header) {
+    const begun = events.reduce((least, event) => Math.min(least, event.t_ms), Infinity);
+    for (const event of events) event.t_ms -= begun;
+    events.sort((a, b) => a.t_ms - b.t_ms);
+  }
+  return { events, algorithm: /** @type {string|null} */ (header?.algorithm ?? null) };
+}
+
 /** Shows the trace of processes that really ran. @param {import("./state.js").Lab} lab @param {string} text */
 function showTrace(lab, text) {
-  /** @type {import("./types.js").TraceEvent[]} */
-  const events = text
-    .split("\n")
-    .filter((line) => line.trim())
-    .map((line) => JSON.parse(line));
+  const { events, algorithm } = readTrace(text);
   const uids = [
     ...new Set(events.flatMap((event) => [event.node, event.from, event.to]).filter((uid) => uid !== undefined)),
   ].sort((a, b) => /** @type {number} */ (a) - /** @type {number} */ (b));
@@ -275,7 +298,7 @@ function showTrace(lab, text) {
   side.past = [];
   side.future = [];
   side.origin = null;
-  const seen = guessAlgorithm(lab, events, side.scenario.algorithm);
+  const seen = algorithm ?? guessAlgorithm(lab, events, side.scenario.algorithm);
   side.scenario = {
     algorithm: seen,
     name: "",

@@ -209,6 +209,18 @@ page_tests! {
         }
         page.write("import-file", jsonl.to_str().unwrap()).await;
         page.until("lab.side.readOnly && lab.timeline.n === 3").await;
+        // As a real process writes it, killed in the middle of a line.
+        let real = concat!(
+            "{\"event\":\"header\",\"algorithm\":\"lamport\",\"node\":1,\"life\":7,\"group\":{}}\n",
+            "{\"t_ms\":1700000000000.5,\"node\":1,\"event\":\"boot\"}\n",
+            "{\"t_ms\":1700000000002.5,\"node\":2,\"event\":\"boot\"}\n",
+            "{\"t_ms\":17000"
+        );
+        std::fs::write(&jsonl, real).unwrap();
+        page.click("open-share").await;
+        page.write("import-file", jsonl.to_str().unwrap()).await;
+        page.until("lab.timeline.n === 2 && lab.side.scenario.algorithm === 'lamport'").await;
+        assert_eq!(page.value("lab.duration").await, json!(2));
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -1,5 +1,7 @@
-//! Measured answers from a file: a number a line, a column of a table, or a field of JSON lines.
+//! Measured answers from a file: a number a line, a column of a table, a field of JSON lines, or the
+//! trace of a real process.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -36,6 +38,9 @@ fn parse(text: &str, column: Option<&str>) -> Result<Samples, String> {
     let text = text.trim_start_matches('\u{feff}');
     let first = text.lines().map(uncommented).find(|line| !line.is_empty());
     let Some(first) = first else { return Err(": no samples; expected at least one".to_owned()) };
+    if column.is_none() && first.starts_with('{') && is_trace(first) {
+        return round_trips(text);
+    }
     if first.starts_with('{') {
         return json_lines(text, column.unwrap_or(FIELD));
     }
@@ -84,6 +89,47 @@ fn json_lines(text: &str, field: &str) -> Result<Samples, String> {
         return Err(format!(": no line has a field `{field}`; --column names another"));
     }
     Ok(Samples { times, skipped })
+}
+
+fn is_trace(line: &str) -> bool {
+    serde_json::from_str::<Value>(line).is_ok_and(|value| value["event"].is_string())
+}
+
+/// From what a process says to another until it next hears from it, in milliseconds.
+fn round_trips(text: &str) -> Result<Samples, String> {
+    let mut times = Vec::new();
+    let mut asked: BTreeMap<(u64, u64), f64> = BTreeMap::new();
+    let count = text.lines().count();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let value: Value = match serde_json::from_str(line) {
+            Ok(value) => value,
+            // A process that was killed may have left half a line.
+            Err(_) if index + 1 == count => break,
+            Err(_) => return Err(format!(":{}: not JSON; {EXPECTED_JSON}", index + 1)),
+        };
+        let (node, at) = (value["node"].as_u64(), value["t_ms"].as_f64());
+        match (value["event"].as_str(), node.zip(at)) {
+            (Some("send"), Some((node, at))) => {
+                if let Some(to) = value["to"].as_u64() {
+                    asked.entry((node, to)).or_insert(at);
+                }
+            }
+            (Some("receive"), Some((node, at))) => {
+                let from = value["from"].as_u64();
+                let begun = from.and_then(|from| asked.remove(&(node, from)));
+                times.extend(begun.map(|begun| (at - begun).max(0.0)));
+            }
+            // Who comes back waits for nothing that was said before.
+            (Some("boot" | "restart" | "crash"), Some((node, _))) => {
+                asked.retain(|&(asker, _), _| asker != node);
+            }
+            _ => (),
+        }
+    }
+    if times.is_empty() {
+        return Err(": a trace in which nothing that was said was answered".to_owned());
+    }
+    Ok(Samples { times, skipped: 0 })
 }
 
 fn table(text: &str, column: Option<&str>, separator: u8) -> Result<Samples, String> {
