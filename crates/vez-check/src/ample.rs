@@ -10,8 +10,8 @@
 //!
 //! What else may happen is everything that was ever said to the receiver, in any order, except
 //! what a FIFO channel keeps behind the message; and its user, its timers, and, while there may be
-//! crashes, its crash: a message that is neither answered nor saved is lost on who is about to crash
-//! as on who has. Whether orders
+//! crashes, its crash: a message that is neither answered nor saved is lost on who is about to
+//! crash as on who has. Whether orders
 //! matter is not argued but tried, on the receiver alone. New messages may turn up after a
 //! decision was based on the known ones: so decisions are tried again in the end, and the whole
 //! search is repeated with what has been learnt if one does not stand.
@@ -62,8 +62,8 @@ impl<'a> Oracle<'a> {
         Self { archive, notes: Mutex::default() }
     }
 
-    /// Whether hearing it can be brought forward before anything else that may happen to the process,
-    /// as far as is known. It is answered by `sent`.
+    /// Whether hearing it can be brought forward before anything else that may happen to the
+    /// process, as far as is known. It is answered by `sent`.
     fn grants(&self, case: Case, sent: &[u32]) -> bool {
         let mut notes = open(&self.notes);
         let grants = notes.trials < TRIALS_MAX
@@ -193,7 +193,7 @@ impl Trial<'_, '_> {
         events
     }
 
-    /// While there may be crashes, this process may crash, also after each event before it has sent.
+    /// While there may be crashes, this process may crash, also after an event before it has sent.
     fn add_crashes(&mut self, local: u32, events: &mut Vec<Code>) {
         if !self.may_crash {
             return;

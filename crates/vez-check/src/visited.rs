@@ -1,5 +1,5 @@
-//! Which worlds have been seen: their fingerprints, eight bytes each, or sixteen if they are wide, in
-//! tables that many threads fill at once without locks.
+//! Which worlds have been seen: their fingerprints, eight bytes each, or sixteen if they are wide,
+//! in tables that many threads fill at once without locks.
 //!
 //! **Invariant:** a fingerprint, once in, stays in; of several threads that bring the same one,
 //! exactly one is told that it is new.
@@ -33,8 +33,8 @@ pub(crate) struct Tables {
 
 struct Shard {
     slots: Vec<AtomicU64>,
-    /// The other halves of wide fingerprints; empty if they are not. 0 until it is written, which is
-    /// right after its slot was taken.
+    /// The other halves of wide fingerprints; empty if they are not. 0 until it is written, which
+    /// is right after its slot was taken.
     seconds: Vec<AtomicU64>,
     len: AtomicUsize,
 }
@@ -68,7 +68,7 @@ impl Visited {
     }
 
     /// Looks where each of several fingerprints would be. To look at all of them before anything is
-    /// made of one lets the processor fetch them at once; one after the other it would wait for each.
+    /// made of one lets the processor fetch them at once, instead of waiting for each in turn.
     #[inline]
     pub(crate) fn glance(&self, fingerprints: impl Iterator<Item = u64>) {
         if let Self::Exact(tables) = self {

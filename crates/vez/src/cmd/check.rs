@@ -102,8 +102,8 @@ pub struct Check {
     /// Remember a few bits in a table of this size for each state: some are overlooked.
     #[arg(long, value_name = "SIZE", help_heading = "How it is searched")]
     bitstate: Option<String>,
-    /// Remember states by 128 bits instead of 64: so many that none is overlooked by chance, at twice
-    /// the memory.
+    /// Remember states by 128 bits, not 64: so many that none is overlooked by chance, at twice the
+    /// memory.
     #[arg(long, conflicts_with = "bitstate", help_heading = "How it is searched")]
     wide: bool,
     /// How many threads search; as many as there are cores if not said.

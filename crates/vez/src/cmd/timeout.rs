@@ -19,8 +19,9 @@ use super::{Outcome, output};
 /// answers later than T, E(T) = e·T the cost of waiting. Two rules: the shortest T with
 /// C·p(T) < E(T), and the T at which e·T + C·p(T) is smallest. Neither is ever safe.
 ///
-/// Answers are measured (--samples: a number a line, a CSV column, JSON lines with a field `rtt_ms`,
-/// or the trace of `vez node`; - is standard input) or follow a law. All times are in one unit, and e is per unit.
+/// Answers are measured (--samples: a number a line, a CSV column, JSON lines with a field
+/// `rtt_ms`, or the trace of `vez node`; - is standard input) or follow a law. All times are in
+/// one unit, and e is per unit.
 ///
 /// Examples:
 ///   vez timeout --exponential 0.1 --mistake-cost 1000 --wait-cost 1

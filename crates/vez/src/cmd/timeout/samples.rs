@@ -1,5 +1,5 @@
-//! Measured answers from a file: a number a line, a column of a table, a field of JSON lines, or the
-//! trace of a real process.
+//! Measured answers from a file: a number a line, a column of a table, a field of JSON lines, or
+//! the trace of a real process.
 
 use std::collections::BTreeMap;
 use std::fs;
