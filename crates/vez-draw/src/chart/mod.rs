@@ -2,7 +2,7 @@
 //!
 //! Made to be read without hunting: every line carries its name at its end, told apart by colour
 //! (Okabe and Ito's, for all eyes) and by dashes or the shape of its points; no text lies where
-//! data may be. plotters lays the chart out; what it paints, [`sheet`] writes with classes instead
+//! data may be. plotters lays the chart out; what it paints, `sheet` writes with classes instead
 //! of colours, so that one picture suits light and dark pages.
 
 mod ends;

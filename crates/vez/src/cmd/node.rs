@@ -13,19 +13,21 @@ use crate::registry;
 ///
 /// Who takes part is in a file, the same for all:
 ///
-///   [[node]]
-///   id = 1
-///   address = "127.0.0.1:7001"
-///   [[node]]
-///   id = 2
-///   address = "127.0.0.1:7002"
-///   [config]                        # the algorithm's settings; vez explain lists them
-///   quorum = 2
+/// ```toml
+/// [[node]]
+/// id = 1
+/// address = "127.0.0.1:7001"
+/// [[node]]
+/// id = 2
+/// address = "127.0.0.1:7002"
+/// [config]                        # the algorithm's settings; vez explain lists them
+/// quorum = 2
+/// ```
 ///
-/// The process takes a line at a time from standard input and from --control: acquire [HOLD],
-/// release, withdraw, start, suspect UID, count, reload, quit, help. It tells what happens as
-/// JSON, a line each. SIGHUP, or reload, reads the file again: with a larger epoch, members may
-/// have been added at the end or marked `left = true`.
+/// The process takes a line at a time from standard input and from --control: acquire (and how
+/// long to stay), release, withdraw, start, suspect UID, count, reload, quit, help. It tells what
+/// happens as JSON, a line each. SIGHUP, or reload, reads the file again: with a larger epoch,
+/// members may have been added at the end or marked `left = true`.
 ///
 /// Examples:
 ///   vez node bully --id 3 --cluster cluster.toml --data data/3 --trace 3.jsonl
