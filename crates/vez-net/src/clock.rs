@@ -7,7 +7,7 @@ use vez_core::NodeId;
 
 /// For each process, the number of its last step that this one can have heard of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct VectorClock(Vec<u64>);
+pub(crate) struct VectorClock(Vec<u64>);
 
 impl VectorClock {
     /// Before anything is known. A process that comes back goes on counting where it cannot have
@@ -30,15 +30,12 @@ impl VectorClock {
         }
     }
 
-    pub fn of(&self, node: NodeId) -> u64 {
-        self.0.get(node.index()).copied().unwrap_or(0)
-    }
-
-    pub fn parts(&self) -> &[u64] {
+    pub(crate) fn parts(&self) -> &[u64] {
         &self.0
     }
 
-    pub fn from_parts(parts: Vec<u64>) -> Self {
+    #[cfg(test)]
+    pub(crate) fn from_parts(parts: Vec<u64>) -> Self {
         Self(parts)
     }
 }

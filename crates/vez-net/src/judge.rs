@@ -6,8 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use vez_core::problem::{Court, Tally};
 use vez_core::{
-    Breach, Channel, Ending, NodeId, Notice, Problem, Promise, Protocol, Request, Terms, Time,
-    Topology,
+    Breach, Channel, Ending, NodeId, Notice, Problem, Protocol, Request, Terms, Time, Topology,
 };
 use vez_sim::{Messages, Report, TraceEvent, Verdict, What};
 
@@ -138,10 +137,7 @@ impl<'a, P: Protocol> Hearing<'a, P> {
     fn sent(&mut self, to: u64, id: u64, kind: &'static str) -> Result<(), String> {
         let to = self.topology.find(to).ok_or("no such process")?;
         self.messages.total += 1;
-        match self.messages.by_kind.iter_mut().find(|(name, _)| *name == kind) {
-            Some((_, count)) => *count += 1,
-            None => self.messages.by_kind.push((kind, 1)),
-        }
+        self.messages.add(kind, 1);
         if self.down.contains(&to) {
             self.messages.to_crashed += 1;
         } else {
@@ -173,24 +169,12 @@ impl<'a, P: Protocol> Hearing<'a, P> {
         }
         let order = |name: &&str| self.names.iter().position(|known| known == name);
         self.messages.by_kind.sort_by_key(|(name, _)| order(name));
-        let verdict = |&promise: &Promise| {
-            let broken = self.broken.iter().find(|(_, breach)| breach.promise == promise);
-            let detail = broken.map(|(_, breach)| breach.detail.clone());
-            Verdict {
-                promise,
-                kept: broken.is_none(),
-                claimed: P::META.promises.contains(&promise),
-                broken_at: broken.map(|&(at, _)| at),
-                detail: detail.or_else(|| self.spec.remark(promise)),
-            }
-        };
-        let judged = |verdict: &Verdict| verdict.claimed || verdict.promise != Promise::Fencing;
         let report = Report {
             ending,
             time: self.now,
             steps: self.steps,
             rounds: 0,
-            promises: P::Problem::PROMISES.iter().map(verdict).filter(judged).collect(),
+            promises: Verdict::of::<P>(&self.spec, &self.broken),
             messages: self.messages,
             account: self.tally.into(),
             unexpected: self.unexpected,

@@ -26,7 +26,7 @@ mod udp;
 mod ways;
 mod wire;
 
-pub use clock::VectorClock;
+use clock::VectorClock;
 pub use group::{Group, GroupError, Member};
 pub use judge::judge;
 pub use log::{Line, Log, LogError, now_line};

@@ -1,7 +1,7 @@
 //! The outcome of a run.
 
 use vez_core::problem::Account;
-use vez_core::{Ending, NodeId, Promise, Time};
+use vez_core::{Breach, Ending, NodeId, Problem, Promise, Protocol, Time};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
@@ -52,7 +52,7 @@ pub struct Messages {
 
 impl Messages {
     /// Kinds of one name, from a protocol and one nested in it, are one kind to people.
-    pub(crate) fn add(&mut self, kind: &'static str, count: u64) {
+    pub fn add(&mut self, kind: &'static str, count: u64) {
         match self.by_kind.iter_mut().find(|(name, _)| *name == kind) {
             Some((_, known)) => *known += count,
             None if count > 0 => self.by_kind.push((kind, count)),
@@ -76,4 +76,24 @@ pub struct Verdict {
     pub broken_at: Option<Time>,
     /// How it was broken, or what was measured.
     pub detail: Option<String>,
+}
+
+impl Verdict {
+    /// How every promise of `P`'s problem fared, given what was found broken first and when.
+    pub fn of<P: Protocol>(spec: &P::Problem, broken: &[(Time, Breach)]) -> Vec<Self> {
+        let verdict = |&promise: &Promise| {
+            let broken = broken.iter().find(|(_, breach)| breach.promise == promise);
+            let detail = broken.map(|(_, breach)| breach.detail.clone());
+            Self {
+                promise,
+                kept: broken.is_none(),
+                claimed: P::META.promises.contains(&promise),
+                broken_at: broken.map(|&(at, _)| at),
+                detail: detail.or_else(|| spec.remark(promise)),
+            }
+        };
+        // Where no fences are promised there are none to judge.
+        let judged = |verdict: &Self| verdict.claimed || verdict.promise != Promise::Fencing;
+        P::Problem::PROMISES.iter().map(verdict).filter(judged).collect()
+    }
 }

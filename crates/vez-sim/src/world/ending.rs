@@ -1,7 +1,7 @@
 //! What is made of a run when it is over.
 
 use vez_core::problem::Court;
-use vez_core::{Ending, NodeId, Problem, Promise, Protocol};
+use vez_core::{Ending, NodeId, Problem, Protocol};
 
 use super::World;
 use crate::{Observer, Report, Verdict};
@@ -22,26 +22,13 @@ impl<P: Protocol, O: Observer<P>> World<'_, P, O> {
         for (kind, count) in self.by_kind {
             self.messages.add(kind, count);
         }
-        let verdict = |&promise: &Promise| {
-            let broken = self.broken.iter().find(|(_, breach)| breach.promise == promise);
-            let detail = broken.map(|(_, breach)| breach.detail.clone());
-            Verdict {
-                promise,
-                kept: broken.is_none(),
-                claimed: P::META.promises.contains(&promise),
-                broken_at: broken.map(|&(at, _)| at),
-                detail: detail.or_else(|| self.spec.remark(promise)),
-            }
-        };
-        // Where no fences are promised there are none to judge.
-        let judged = |verdict: &Verdict| verdict.claimed || verdict.promise != Promise::Fencing;
         let report = Report {
             ending,
             time: self.last,
             steps: self.steps,
             rounds: self.rounds,
             messages: self.messages,
-            promises: P::Problem::PROMISES.iter().map(verdict).filter(judged).collect(),
+            promises: Verdict::of::<P>(&self.spec, &self.broken),
             account: self.tally.into(),
             unexpected: self.unexpected,
             unexpected_first: self.unexpected_first,
