@@ -64,8 +64,9 @@ impl Page {
         let vez = root.join("target/release/vez");
         let (lab, said) =
             start(Command::new(vez).args(["lab", "--listen", "127.0.0.1:0"]), "http")?;
-        let (driver, port) = start(Command::new("chromedriver").arg("--port=0"), "on port ")
-            .context("chromedriver (Debian's chromium-driver) is needed")?;
+        let (driver, port) =
+            start(Command::new("chromedriver").arg("--port=0"), "successfully on port ")
+                .context("chromedriver (Debian's chromium-driver) is needed")?;
         let port = port.rsplit(' ').next().unwrap_or_default().trim_end_matches('.').to_owned();
         let options = json!({ "goog:chromeOptions": { "args": [
             "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
