@@ -27,8 +27,11 @@ export function makeNow(lab) {
       told.broken.length ? el("span", { class: "why" }, ` ✗ ${told.broken.join("; ")}.`) : null,
     );
   }
+  const clock = () => setText(time, moment(Math.round(lab.time * 100) / 100));
   lab.on(["step", "run", "language"], update);
-  lab.on("frame", () => setText(time, moment(Math.round(lab.time * 100) / 100)));
+  // A text that changes lays the page out anew: while it plays, no more often than one can read.
+  lab.on("step", clock);
+  lab.on("frame", () => lab.playing || clock());
 }
 
 /** @param {Lab} lab */
