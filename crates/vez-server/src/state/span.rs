@@ -2,6 +2,8 @@
 
 use std::ops::Bound;
 
+pub(super) type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Span<'a> {
     One(&'a [u8]),
@@ -30,7 +32,7 @@ impl<'a> Span<'a> {
 
     /// Bounds that a `BTreeMap` takes, or none where it would panic: an end before its start is
     /// not an error in etcd, there is just nothing between them.
-    pub(super) fn bounds(self) -> Option<(Bound<&'a [u8]>, Bound<&'a [u8]>)> {
+    pub(super) fn bounds(self) -> Option<Bounds<'a>> {
         match self {
             Self::One(key) => Some((Bound::Included(key), Bound::Included(key))),
             Self::From(start) => Some((Bound::Included(start), Bound::Unbounded)),
