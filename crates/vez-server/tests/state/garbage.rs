@@ -58,7 +58,7 @@ fn a_snapshot_that_no_store_could_have_written_is_refused() {
     let leased = KeyValue { lease: 7, ..version("k", 4, 4, 1) };
     let good: [&[KeyValue]; 6] = [
         &[],
-        &[leased.clone()],
+        std::slice::from_ref(&leased),
         &[version("k", 2, 2, 1), version("k", 2, 3, 2)],
         &[version("k", 2, 3, 2), version("k", 0, 4, 0), version("k", 5, 5, 1)],
         &[version("k", 0, 3, 0), version("k", 3, 3, 1)],
@@ -154,7 +154,7 @@ proptest! {
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..8),
     ) {
         let mut entries: Vec<_> = entries.into_iter().map(Bytes::from).collect();
-        let mut good = commands.iter().map(|command| command.encode_to_vec()).collect::<Vec<_>>();
+        let mut good = commands.iter().map(Message::encode_to_vec).collect::<Vec<_>>();
         for (at, byte) in damage {
             let entry = at.index(good.len());
             if !good[entry].is_empty() {

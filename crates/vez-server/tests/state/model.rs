@@ -27,6 +27,7 @@ pub(crate) struct Model {
 
 type View = BTreeMap<Bytes, KeyValue>;
 
+#[expect(clippy::unnecessary_wraps, reason = "headers are optional fields of all answers")]
 fn header(revision: i64) -> Option<ResponseHeader> {
     Some(ResponseHeader { revision, ..ResponseHeader::default() })
 }
@@ -121,7 +122,7 @@ impl Model {
             let key = kv.key.clone();
             self.changes.push(KeyValue { key, mod_revision, ..KeyValue::default() });
         }
-        let deleted = found.len() as i64;
+        let deleted = i64::try_from(found.len()).unwrap();
         let prev_kvs = if request.prev_kv { found } else { Vec::new() };
         DeleteRangeResponse { header: header(self.reached()), deleted, prev_kvs }
     }
@@ -181,14 +182,14 @@ impl Model {
         let mut kvs: Vec<_> = view.into_values().collect();
         kvs.retain(|kv| is_in(&kv.key, &request.key, &request.range_end));
         let mut response = RangeResponse { header: header(self.reached()), ..Default::default() };
-        response.count = kvs.len() as i64;
+        response.count = i64::try_from(kvs.len()).unwrap();
         if request.count_only {
             return response;
         }
         let (min_mod, max_mod) = (request.min_mod_revision, request.max_mod_revision);
         let (min_create, max_create) = (request.min_create_revision, request.max_create_revision);
         let filters = [min_mod, max_mod, min_create, max_create];
-        let limit = request.limit as usize;
+        let limit = usize::try_from(request.limit).unwrap_or(0);
         if request.limit > 0 && request.sort_order == 0 && filters == [0; 4] {
             kvs.truncate(limit + 1);
         }
@@ -218,7 +219,9 @@ impl Model {
             response.more = true;
         }
         if request.keys_only {
-            kvs.iter_mut().for_each(|kv| kv.value = Bytes::new());
+            for kv in &mut kvs {
+                kv.value = Bytes::new();
+            }
         }
         response.kvs = kvs;
         response
