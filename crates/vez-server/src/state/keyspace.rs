@@ -120,14 +120,14 @@ impl Keyspace {
     }
 
     /// What a watcher hears of a version. What was there before is what was there before the whole
-    /// revision, and unknown if that is compacted.
-    pub(super) fn event(&self, version: &KeyValue, compacted: i64) -> Event {
+    /// revision; of the compacted revision, compaction has left nothing to tell.
+    pub(super) fn event(&self, version: &KeyValue) -> Event {
         let (kind, is_new) = match is_tombstone(version) {
             true => (EventType::Delete, false),
             false => (EventType::Put, version.create_revision == version.mod_revision),
         };
         let before = version.mod_revision - 1;
-        let prev_kv = match is_new || before < compacted {
+        let prev_kv = match is_new {
             true => None,
             false => self.chain(&version.key).and_then(|chain| chain.at(before)),
         };

@@ -168,7 +168,7 @@ impl State {
             }
             last_revision = version.mod_revision;
             if span.contains(&version.key) {
-                events.push(self.keys.event(version, self.compacted));
+                events.push(self.keys.event(version));
             }
         }
         Ok(Past { events, next_revision: start_revision.max(self.revision + 1) })

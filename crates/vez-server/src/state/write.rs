@@ -86,8 +86,6 @@ impl<'a> Write<'a> {
     /// Takes the revision, if there is anything to take it for.
     pub(super) fn finish(self) -> Vec<Event> {
         self.state.revision = self.current();
-        let state = &*self.state;
-        let event = |version: &Arc<KeyValue>| state.keys.event(version, state.compacted);
-        self.changes.iter().map(event).collect()
+        self.changes.iter().map(|version| self.state.keys.event(version)).collect()
     }
 }

@@ -40,7 +40,7 @@ fn lease_ids() -> impl Strategy<Value = i64> {
 }
 
 fn revisions() -> impl Strategy<Value = i64> {
-    prop_oneof![3 => Just(0_i64), 4 => -2..40_i64]
+    prop_oneof![Just(0_i64), -2..30_i64]
 }
 
 pub(crate) fn puts() -> impl Strategy<Value = PutRequest> {
@@ -140,12 +140,12 @@ fn txn_of(request: BoxedStrategy<Request>) -> impl Strategy<Value = TxnRequest> 
 pub(crate) fn commands() -> impl Strategy<Value = log::Command> {
     let ttl = select(&[-1_i64, 0, 1, 2, 3, 60, 9_000_000_000, 9_000_000_001][..]);
     let grant = (lease_ids(), ttl).prop_map(|(id, ttl)| LeaseGrantRequest { id, ttl });
-    let compact = (-1..40_i64).prop_map(|revision| CompactionRequest { revision, physical: false });
+    let compact = (-1..20_i64).prop_map(|revision| CompactionRequest { revision, physical: false });
     prop_oneof![
         8 => puts().prop_map(Command::Put),
         3 => deletes().prop_map(Command::DeleteRange),
         8 => txns().prop_map(Command::Txn),
-        1 => compact.prop_map(Command::Compact),
+        2 => compact.prop_map(Command::Compact),
         3 => grant.prop_map(Command::LeaseGrant),
         1 => lease_ids().prop_map(|id| Command::LeaseRevoke(LeaseRevokeRequest { id })),
     ]

@@ -233,6 +233,24 @@ fn compaction_frees_what_nobody_can_ask_for() {
 }
 
 #[test]
+fn compaction_forgets_an_old_deletion_of_a_key_that_came_back() {
+    let mut state = five_puts();
+    state.try_delete(delete("b", "")).unwrap();
+    state.try_put(put("a", "")).unwrap();
+    state.try_put(put("b", "back")).unwrap();
+    state.try_compact(8).unwrap();
+    assert_eq!(state.keys_in(RangeRequest { revision: 8, ..everything() }), ["a", "c"]);
+    assert_eq!(state.events_since(9, b"b", b"").unwrap()[0].prev_kv, None);
+    // What compaction left: one version of c, those at 8 and 9.
+    assert_eq!(State::decode(&state.encode()).unwrap().encode(), state.encode());
+    let expected = [b"c", b"a", b"b"].map(|key| state.get(key).unwrap().clone());
+    let bytes = state.encode();
+    let kvs = expected.iter().map(prost::Message::encode_length_delimited_to_vec);
+    assert!(bytes.ends_with(&kvs.collect::<Vec<_>>().concat()));
+    assert_eq!(bytes[29..37], 3_u64.to_be_bytes());
+}
+
+#[test]
 fn watchers_of_the_past_hear_every_change_in_order() {
     let mut state = five_puts();
     state.try_delete(delete("b", "\0")).unwrap();

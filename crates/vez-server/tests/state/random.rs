@@ -106,10 +106,19 @@ fn revision_of(event: &vez_api::mvccpb::Event) -> i64 {
     event.kv.as_ref().unwrap().mod_revision
 }
 
+fn orders() -> impl Iterator<Item = (i32, i32, i64)> {
+    let pairs = (0..5).flat_map(|target| (0..3).map(move |order| (target, order)));
+    pairs.flat_map(|(target, order)| (0..4).map(move |limit| (target, order, limit)))
+}
+
 /// Everything that can be asked.
 fn compare_all(state: &State, model: &Model) {
     for revision in model.compacted.max(1)..=model.revision {
         let request = RangeRequest { revision, ..everything() };
+        assert_eq!(state.range(&request), model.range(&request));
+    }
+    for (sort_target, sort_order, limit) in orders() {
+        let request = RangeRequest { sort_target, sort_order, limit, ..everything() };
         assert_eq!(state.range(&request), model.range(&request));
     }
     let start = model.compacted.max(0);
@@ -148,6 +157,8 @@ proptest! {
         for step in &steps {
             take(&mut state, &mut model, step);
         }
+        compare_all(&state, &model);
+        take(&mut state, &mut model, &Step::Snapshot);
         compare_all(&state, &model);
     }
 }
