@@ -1,0 +1,166 @@
+//! The state as bytes, and back.
+//!
+//! `vezs`, a version byte, revision, compacted revision, the number of leases and each one's id and
+//! time to live, the number of versions and each as a length and an encoded `KeyValue`: first what
+//! compaction left of earlier revisions, by key; then the history. Numbers are big-endian, lengths
+//! are varints. The same state always makes the same bytes.
+
+use std::sync::Arc;
+
+use bytes::{Buf, BufMut};
+use prost::Message;
+use vez_api::mvccpb::KeyValue;
+
+use super::State;
+use super::chain::is_tombstone;
+use super::keyspace::Keyspace;
+use super::lease::{Leases, TTL_SECONDS_MAX, TTL_SECONDS_MIN};
+
+const MAGIC: [u8; 4] = *b"vezs";
+const VERSION: u8 = 1;
+
+/// Far beyond what any store reaches, far below where counting on would overflow.
+const REVISION_MAX: i64 = 1 << 62;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    #[error("not a snapshot of the store")]
+    NotASnapshot,
+    #[error("a snapshot of version {0}, which this version does not know")]
+    UnknownVersion(u8),
+    #[error("the snapshot ends too early")]
+    Truncated,
+    #[error("the snapshot goes on after its end")]
+    TrailingBytes,
+    #[error("the snapshot contradicts itself: {0}")]
+    Inconsistent(&'static str),
+}
+
+impl State {
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.pieces(|piece| bytes.extend_from_slice(piece));
+        bytes
+    }
+
+    /// Equal for replicas that have applied the same commands; not etcd's.
+    pub fn hash(&self) -> u32 {
+        // FNV-1a in 64 bits, folded: nobody is meant to find collisions hard, only unlikely.
+        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+        self.pieces(|piece| {
+            for &byte in piece {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        });
+        (hash >> 32) as u32 ^ hash as u32
+    }
+
+    fn pieces(&self, mut take: impl FnMut(&[u8])) {
+        let versions = || self.keys.survivors(self.compacted).chain(self.keys.since(0));
+        let mut piece = Vec::new();
+        piece.put_slice(&MAGIC);
+        piece.put_u8(VERSION);
+        piece.put_i64(self.revision);
+        piece.put_i64(self.compacted);
+        piece.put_u64(self.leases.iter().len() as u64);
+        for lease in self.leases.iter() {
+            piece.put_i64(lease.id);
+            piece.put_i64(lease.ttl);
+        }
+        piece.put_u64(versions().count() as u64);
+        take(&piece);
+        for version in versions() {
+            piece.clear();
+            version.encode_length_delimited(&mut piece).expect("a vector grows");
+            take(&piece);
+        }
+    }
+
+    /// Whatever the bytes are, there is an error or a state that can be worked with, and no more
+    /// memory is taken than they account for. That they are the bytes once written is not checked.
+    pub fn decode(mut bytes: &[u8]) -> Result<Self, DecodeError> {
+        let magic = bytes.split_off(..MAGIC.len()).ok_or(DecodeError::NotASnapshot)?;
+        if magic != MAGIC {
+            return Err(DecodeError::NotASnapshot);
+        }
+        match bytes.try_get_u8() {
+            Ok(VERSION) => {}
+            Ok(version) => return Err(DecodeError::UnknownVersion(version)),
+            Err(_) => return Err(DecodeError::Truncated),
+        }
+        let revision = number(&mut bytes)?;
+        let compacted = number(&mut bytes)?;
+        require((1..=REVISION_MAX).contains(&revision), "revision")?;
+        require((-1..=revision).contains(&compacted), "compacted revision")?;
+        let (keys, leases) = (Keyspace::default(), Leases::default());
+        let mut state = Self { revision, compacted, keys, leases };
+        for _ in 0..number(&mut bytes)? {
+            let (id, ttl) = (number(&mut bytes)?, number(&mut bytes)?);
+            require((TTL_SECONDS_MIN..=TTL_SECONDS_MAX).contains(&ttl), "time to live")?;
+            let last = state.leases.iter().next_back().map(|lease| lease.id);
+            require(last.is_none_or(|last| last < id), "order of leases")?;
+            let granted = state.leases.grant(id, ttl);
+            granted.map_err(|_| DecodeError::Inconsistent("lease"))?;
+        }
+        for _ in 0..number(&mut bytes)? {
+            let version = KeyValue::decode_length_delimited(&mut bytes);
+            state.restore(version.map_err(|_| DecodeError::Truncated)?)?;
+        }
+        if !bytes.is_empty() {
+            return Err(DecodeError::TrailingBytes);
+        }
+        state.restore_leases()?;
+        Ok(state)
+    }
+
+    fn restore(&mut self, version: KeyValue) -> Result<(), DecodeError> {
+        let newest = self.keys.newest(&version.key);
+        require(!version.key.is_empty(), "a version without a key")?;
+        require((2..=self.revision).contains(&version.mod_revision), "mod revision")?;
+        let (mod_revision, is_survivor) =
+            (version.mod_revision, version.mod_revision < self.compacted);
+        let live = newest.filter(|newest| !is_tombstone(newest));
+        let follows = if is_tombstone(&version) {
+            let is_bare =
+                KeyValue { key: version.key.clone(), mod_revision, ..KeyValue::default() };
+            let ends_something =
+                live.is_some() || (newest.is_none() && mod_revision == self.compacted);
+            is_bare == version && ends_something && !is_survivor
+        } else if let Some(live) = live {
+            version.create_revision == live.create_revision && version.version == live.version + 1
+        } else {
+            let is_new = version.create_revision == mod_revision && version.version == 1;
+            let counts = (2..mod_revision).contains(&version.create_revision)
+                && (2..=mod_revision - version.create_revision + 1).contains(&version.version);
+            is_new || (newest.is_none() && mod_revision <= self.compacted && counts)
+        };
+        require(follows, "versions of a key")?;
+        if is_survivor {
+            require(newest.is_none(), "more than one version before the compacted revision")?;
+            self.keys.link(Arc::new(version));
+        } else {
+            let last = self.keys.last().map_or(0, |last| last.mod_revision);
+            require(last <= mod_revision, "order of the history")?;
+            self.keys.write(Arc::new(version));
+        }
+        Ok(())
+    }
+
+    /// Which keys a lease has is said by the keys.
+    fn restore_leases(&mut self) -> Result<(), DecodeError> {
+        let Self { keys, leases, .. } = self;
+        for kv in keys.now(super::Span::From(&[])).filter(|kv| kv.lease != 0) {
+            require(leases.get(kv.lease).is_some(), "a key with a lease that is not there")?;
+            leases.move_key(&kv.key, 0, kv.lease);
+        }
+        Ok(())
+    }
+}
+
+fn number(bytes: &mut &[u8]) -> Result<i64, DecodeError> {
+    bytes.try_get_i64().map_err(|_| DecodeError::Truncated)
+}
+
+fn require(holds: bool, what: &'static str) -> Result<(), DecodeError> {
+    if holds { Ok(()) } else { Err(DecodeError::Inconsistent(what)) }
+}
