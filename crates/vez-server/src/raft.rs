@@ -113,6 +113,7 @@ struct Inner {
 
 /// What is let go of when the member stops, in this order.
 struct Open {
+    snapshots: Snapshots,
     thread: Thread,
     _directory: Directory,
 }
@@ -138,7 +139,7 @@ impl Replica {
             return Err(OpenError::Gap { directory, from });
         }
         let policy = Policy { entries: options.snapshot_entries, bytes: options.snapshot_bytes };
-        let shared = Arc::new(Shared::new(snapshots, policy, kept));
+        let shared = Arc::new(Shared::new(snapshots.clone(), policy, kept));
         let counters = Arc::new(Counters::default());
         let (writer, thread) = Writer::start(engine, Arc::clone(&counters)).map_err(start)?;
         let log = LogStore::new(stored, writer);
@@ -149,7 +150,7 @@ impl Replica {
         let (announce, leadership) = watch::channel(Leadership::default());
         tokio::spawn(watch_leadership(raft.clone(), identity.member, announce));
         tokio::spawn(snapshot_when_due(raft.clone(), Arc::clone(&shared)));
-        let open = Mutex::new(Some(Open { thread, _directory: directory }));
+        let open = Mutex::new(Some(Open { snapshots, thread, _directory: directory }));
         let inner = Inner { raft, shared, identity, leadership, counters, open };
         let replica = Self { inner: Arc::new(inner) };
         let mut leadership = replica.leadership();
@@ -239,7 +240,11 @@ impl Replica {
         }
         let open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mut open) = open {
-            let closed = tokio::task::spawn_blocking(move || open.thread.close()).await;
+            let closed = tokio::task::spawn_blocking(move || {
+                open.snapshots.close();
+                open.thread.close();
+            })
+            .await;
             if let Err(error) = closed {
                 tracing::error!("the log was not closed in order: {error}");
             }

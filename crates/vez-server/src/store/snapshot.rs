@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
@@ -26,6 +27,8 @@ pub enum SnapshotError {
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshots {
     directory: PathBuf,
+    /// Held while one is written; true once none may be any more.
+    closed: Arc<Mutex<bool>>,
 }
 
 /// A snapshot as it was written.
@@ -37,11 +40,21 @@ pub(crate) struct Kept {
 
 impl Snapshots {
     pub(crate) fn new(directory: &Path) -> Self {
-        Self { directory: directory.to_path_buf() }
+        Self { directory: directory.to_path_buf(), closed: Arc::default() }
+    }
+
+    /// Waits for the one being written; none is from then on, because the directory may soon be
+    /// somebody else's.
+    pub(crate) fn close(&self) {
+        *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
     }
 
     /// Durable when it returns; the ones before it are gone then.
     pub(crate) fn write(&self, meta: &SnapshotMeta, state: &[u8]) -> io::Result<()> {
+        let closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *closed {
+            return Err(io::Error::other("the server has stopped"));
+        }
         let unfinished = self.directory.join(UNFINISHED);
         let mut file = File::create(&unfinished)?;
         let head = record::encode_meta(meta);
@@ -98,11 +111,11 @@ impl Snapshots {
 fn load(path: &Path) -> Result<Kept, SnapshotError> {
     let bytes = fs::read(path);
     let bytes = bytes.map_err(|error| SnapshotError::Read { path: path.to_path_buf(), error })?;
-    parse(bytes.into())
+    parse(&bytes.into())
         .map_err(|damage| SnapshotError::Damaged { path: path.to_path_buf(), damage })
 }
 
-fn parse(bytes: Bytes) -> Result<Kept, Damage> {
+fn parse(bytes: &Bytes) -> Result<Kept, Damage> {
     let short = || Damage::Content("it ends too early".to_owned());
     let (body, checksum) = bytes.split_last_chunk().ok_or_else(short)?;
     if crc32fast::hash(body) != u32::from_be_bytes(*checksum) {

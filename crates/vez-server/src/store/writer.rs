@@ -28,7 +28,7 @@ pub(crate) enum Done {
 
 impl Done {
     fn tell(self, outcome: &Result<(), Failure>) {
-        let outcome = outcome.as_ref().map(|()| ()).map_err(Failure::again);
+        let outcome = outcome.as_ref().copied().map_err(Failure::again);
         match self {
             Self::Nobody => {}
             Self::Raft(flushed) => flushed.io_completed(outcome),
