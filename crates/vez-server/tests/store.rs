@@ -1,4 +1,4 @@
-//! What was acknowledged is there again, and a directory that is not ours, or not whole, is refused.
+//! What was acknowledged is there again; a directory that is not ours, or not whole, is refused.
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! The log on disk, in redb: what is written in one transaction is there whole or not at all, for
-//! one `fdatasync`. Each record has a checksum of ours too: redb looks at its own only after a crash.
+//! one `fdatasync`. Each record has a checksum of ours too.
 
 use std::io;
 use std::panic::{self, AssertUnwindSafe};

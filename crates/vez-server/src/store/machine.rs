@@ -18,8 +18,8 @@ use super::{Answer, Entry, LogId, SnapshotMeta, StoredMembers, Types};
 use crate::state::State;
 
 /// Told of every command that was applied, in order, while the state is held: the state after it,
-/// what it changed, and the revision. After a snapshot from the leader the revision may have jumped,
-/// without events.
+/// what it changed, and the revision. After a snapshot from the leader the revision may have
+/// jumped, without events.
 pub(crate) type Listener = Box<dyn Fn(&State, &[Event], i64) + Send + Sync>;
 
 /// When a snapshot is due: whichever comes first.
