@@ -4,6 +4,7 @@ mod bare;
 mod check;
 mod counting;
 mod lab;
+mod log;
 mod measure;
 mod ours;
 mod peers;
@@ -15,7 +16,7 @@ mod textbook;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: vez-bench sim|check|lab [--quick] [--format table|json]";
+const USAGE: &str = "usage: vez-bench sim|check|lab|log [--quick] [--format table|json]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -36,6 +37,7 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
         Some("sim") => sim::measure,
         Some("check") => check::measure,
         Some("lab") => lab::measure,
+        Some("log") => log::measure,
         _ => anyhow::bail!(USAGE),
     };
     while let Some(word) = words.next() {

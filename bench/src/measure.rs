@@ -62,6 +62,11 @@ pub(crate) fn worked() -> Duration {
 pub(crate) struct Rates(Vec<f64>);
 
 impl Rates {
+    /// Of what can be done only once.
+    pub(crate) fn once(sample: Sample) -> Self {
+        Self(vec![sample.rate()])
+    }
+
     pub(crate) fn median(&self) -> f64 {
         median(self.0.clone())
     }

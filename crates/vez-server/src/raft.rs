@@ -1,0 +1,332 @@
+//! One member of the replicated service: what it is asked is agreed upon, made durable, applied.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use openraft::async_runtime::watch::WatchReceiver as _;
+use openraft::errors::{ClientWriteError, Fatal, LinearizableReadError, RaftError};
+use openraft::impls::BasicNode;
+use openraft::raft::ReadPolicy;
+use openraft::{Config, Raft, SnapshotPolicy};
+use tokio::sync::watch;
+use vez_api::log::Command;
+use vez_api::mvccpb::Event;
+
+use crate::peer::Peers;
+use crate::state::{self, Response, State};
+use crate::store::directory::{Directory, DirectoryError, Identity};
+use crate::store::engine::{Engine, EngineError};
+use crate::store::log::LogStore;
+use crate::store::machine::{self, Machine, Policy, Shared};
+use crate::store::snapshot::{Kept, SnapshotError, Snapshots};
+use crate::store::writer::{Counters, Thread, Writer};
+use crate::store::{Proposal, SnapshotMeta, Types};
+
+/// How a member is opened.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Made if it is not there, readable for its owner only.
+    pub directory: PathBuf,
+    /// Which cluster and which member the directory must belong to; chosen when it is made, if
+    /// nothing is asked for.
+    pub cluster: Option<u64>,
+    pub member: Option<u64>,
+    /// A snapshot is written, and the log before it forgotten, after so many entries or so many
+    /// bytes, whichever comes first.
+    pub snapshot_entries: u64,
+    pub snapshot_bytes: u64,
+    /// How many entries before a snapshot stay in the log, for members that lag behind.
+    pub entries_kept: u64,
+}
+
+impl Options {
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            cluster: None,
+            member: None,
+            snapshot_entries: 100_000,
+            snapshot_bytes: 64 << 20,
+            entries_kept: 5_000,
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    #[error(transparent)]
+    Log(#[from] EngineError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    #[error("{} holds a log from entry {from} on, but no whole snapshot of what was before; restore it from a backup", directory.display())]
+    Gap { directory: PathBuf, from: u64 },
+    #[error("the member cannot be started: {0}")]
+    Start(String),
+}
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ProposeError {
+    #[error("this member is not the leader")]
+    NotLeader { leader: Option<u64>, address: Option<String> },
+    /// The leader changed meanwhile: the command may have been applied, or may still be.
+    #[error("the leader changed before the command was agreed upon")]
+    Unknown,
+    #[error("a majority of the members cannot be reached")]
+    NoMajority,
+    #[error("the server is stopping")]
+    Stopping,
+    /// Nothing is written any more, until the server is started again.
+    #[error("nothing can be written: {0}")]
+    Disk(String),
+    #[error(transparent)]
+    State(#[from] state::Error),
+}
+
+/// Who leads, as this member sees it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Leadership {
+    pub term: u64,
+    pub leader: Option<u64>,
+    /// This member leads, and has applied all that was agreed upon before it did.
+    pub leading: bool,
+}
+
+/// A handle on this member; clones are the same member.
+#[derive(Clone)]
+pub struct Replica {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    raft: Raft<Types, Machine>,
+    shared: Arc<Shared>,
+    identity: Identity,
+    leadership: watch::Receiver<Leadership>,
+    counters: Arc<Counters>,
+    open: Mutex<Option<Open>>,
+}
+
+/// What is let go of when the member stops, in this order.
+struct Open {
+    snapshots: Snapshots,
+    thread: Thread,
+    _directory: Directory,
+}
+
+impl fmt::Debug for Replica {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Replica").field("identity", &self.inner.identity).finish_non_exhaustive()
+    }
+}
+
+impl Replica {
+    /// Takes the directory and goes on from what is in it. Returns when this member leads, having
+    /// applied all that it ever acknowledged.
+    pub async fn open(options: Options) -> Result<Self, OpenError> {
+        let directory = Directory::open(&options.directory, options.cluster, options.member)?;
+        let identity = directory.identity;
+        let (engine, stored) = Engine::open(&directory.log())?;
+        let snapshots = Snapshots::new(directory.path());
+        let kept = restore(&snapshots)?;
+        let covered = kept.as_ref().and_then(|(meta, _)| meta.last_log_id);
+        if let Some(purged) = stored.purged.filter(|purged| covered < Some(*purged)) {
+            let (directory, from) = (options.directory, purged.index + 1);
+            return Err(OpenError::Gap { directory, from });
+        }
+        let policy = Policy { entries: options.snapshot_entries, bytes: options.snapshot_bytes };
+        let shared = Arc::new(Shared::new(snapshots.clone(), policy, kept));
+        let counters = Arc::new(Counters::default());
+        let (writer, thread) = Writer::start(engine, Arc::clone(&counters)).map_err(start)?;
+        let log = LogStore::new(stored, writer);
+        let config = Arc::new(config(&options, identity).map_err(start)?);
+        let machine = Machine(Arc::clone(&shared));
+        let raft = Raft::new(identity.member, config, Peers, log, machine).await.map_err(start)?;
+        lead(&raft, identity.member).await?;
+        let (announce, leadership) = watch::channel(Leadership::default());
+        tokio::spawn(watch_leadership(raft.clone(), identity.member, announce));
+        tokio::spawn(snapshot_when_due(raft.clone(), Arc::clone(&shared)));
+        let open = Mutex::new(Some(Open { snapshots, thread, _directory: directory }));
+        let inner = Inner { raft, shared, identity, leadership, counters, open };
+        let replica = Self { inner: Arc::new(inner) };
+        let mut leadership = replica.leadership();
+        if leadership.wait_for(|now| now.leading).await.is_err() {
+            return Err(start("it stopped before it led"));
+        }
+        Ok(replica)
+    }
+
+    /// Returns the answer once the command is durable and applied.
+    pub async fn propose(&self, command: Command) -> Result<Response, ProposeError> {
+        let proposal = Proposal(Arc::new(command));
+        let written =
+            self.inner.raft.client_write(proposal).await.map_err(|error| match error {
+                RaftError::Fatal(fatal) => stopped(&fatal),
+                RaftError::APIError(ClientWriteError::ForwardToLeader(to)) => {
+                    ProposeError::NotLeader {
+                        leader: to.leader_id,
+                        address: to.leader_node.map(|node| node.addr),
+                    }
+                }
+                RaftError::APIError(_) => ProposeError::Unknown,
+            })?;
+        Ok(written.data.expect("a command has an answer")?)
+    }
+
+    /// Looks at what this member has applied. Nothing is applied meanwhile: whoever registers for
+    /// what comes next in here misses nothing and sees nothing twice.
+    pub fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        self.inner.shared.read(look)
+    }
+
+    /// Returns once all that was acknowledged anywhere before the call can be read here.
+    pub async fn linearizable(&self) -> Result<(), ProposeError> {
+        let read = self.inner.raft.ensure_linearizable(ReadPolicy::ReadIndex).await;
+        read.map(|_| ()).map_err(|error| match error {
+            RaftError::Fatal(fatal) => stopped(&fatal),
+            RaftError::APIError(LinearizableReadError::ForwardToLeader(to)) => {
+                ProposeError::NotLeader {
+                    leader: to.leader_id,
+                    address: to.leader_node.map(|node| node.addr),
+                }
+            }
+            RaftError::APIError(LinearizableReadError::QuorumNotEnough(_)) => {
+                ProposeError::NoMajority
+            }
+        })
+    }
+
+    /// Calls `listener` for every command applied from now on, in order, while the state is held:
+    /// with the state after it, what it changed, and the revision. It must be quick.
+    pub fn listen(&self, listener: impl Fn(&State, &[Event], i64) + Send + Sync + 'static) {
+        self.inner.shared.listen(Box::new(listener));
+    }
+
+    /// Who leads, now and from now on.
+    pub fn leadership(&self) -> watch::Receiver<Leadership> {
+        self.inner.leadership.clone()
+    }
+
+    pub fn term(&self) -> u64 {
+        self.inner.leadership.borrow().term
+    }
+
+    pub fn member_id(&self) -> u64 {
+        self.inner.identity.member
+    }
+
+    pub fn cluster_id(&self) -> u64 {
+        self.inner.identity.cluster
+    }
+
+    /// How often the log was synced since it was opened.
+    pub fn syncs(&self) -> u64 {
+        self.inner.counters.syncs.load(Ordering::Relaxed)
+    }
+
+    /// Writes a snapshot now, rather than when it is due.
+    pub async fn snapshot(&self) -> Result<(), ProposeError> {
+        self.inner.raft.trigger().snapshot().await.map_err(|fatal| stopped(&fatal))
+    }
+
+    /// Stops; what was acknowledged is durable already. The directory is free when it returns.
+    pub async fn shutdown(&self) {
+        if let Err(error) = self.inner.raft.shutdown().await {
+            tracing::error!("the member did not stop in order: {error}");
+        }
+        let open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut open) = open {
+            let closed = tokio::task::spawn_blocking(move || {
+                open.snapshots.close();
+                open.thread.close();
+            })
+            .await;
+            if let Err(error) = closed {
+                tracing::error!("the log was not closed in order: {error}");
+            }
+        }
+    }
+}
+
+fn start(error: impl fmt::Display) -> OpenError {
+    OpenError::Start(error.to_string())
+}
+
+fn stopped(fatal: &Fatal<Types>) -> ProposeError {
+    match fatal {
+        Fatal::StorageError(error) => ProposeError::Disk(error.to_string()),
+        Fatal::Panicked | Fatal::Stopped => ProposeError::Stopping,
+    }
+}
+
+/// The newest whole snapshot.
+fn restore(snapshots: &Snapshots) -> Result<Option<(SnapshotMeta, State)>, OpenError> {
+    let Some(Kept { meta, state }) = snapshots.newest()? else { return Ok(None) };
+    let state = machine::decode(&state).map_err(start)?;
+    Ok(Some((meta, state)))
+}
+
+fn config(options: &Options, identity: Identity) -> Result<Config, openraft::ConfigError> {
+    let config = Config {
+        cluster_name: format!("{:x}", identity.cluster),
+        heartbeat_interval: 100,
+        election_timeout_min: 500,
+        election_timeout_max: 1000,
+        // We count bytes too.
+        snapshot_policy: SnapshotPolicy::Never,
+        max_in_snapshot_log_to_keep: options.entries_kept,
+        // The state is not durable by itself: who leads must first have agreed upon its log anew.
+        enable_leader_restore: Some(false),
+        ..Config::default()
+    };
+    config.validate()
+}
+
+/// Makes a cluster of one of a new directory; else becomes leader without waiting for a timeout.
+async fn lead(raft: &Raft<Types, Machine>, member: u64) -> Result<(), OpenError> {
+    if raft.is_initialized().await.map_err(start)? {
+        raft.trigger().elect(false).await.map_err(start)
+    } else {
+        let members = BTreeMap::from([(member, BasicNode::default())]);
+        raft.initialize(members).await.map_err(start)
+    }
+}
+
+/// Announces who leads; ends with the member.
+async fn watch_leadership(
+    raft: Raft<Types, Machine>,
+    member: u64,
+    announce: watch::Sender<Leadership>,
+) {
+    let mut metrics = raft.server_metrics();
+    loop {
+        let (term, leader) = {
+            let now = metrics.borrow_watched();
+            (now.vote.leader_id.term, now.current_leader)
+        };
+        let mut now = Leadership { term, leader, leading: false };
+        if leader == Some(member) {
+            // Deposed meanwhile, if this fails.
+            now.leading = raft.ensure_linearizable(ReadPolicy::ReadIndex).await.is_ok();
+        }
+        announce.send_if_modified(|before| std::mem::replace(before, now) != now);
+        if metrics.changed().await.is_err() {
+            announce.send_replace(Leadership { leader: None, leading: false, ..now });
+            return;
+        }
+    }
+}
+
+/// Ends with the member.
+async fn snapshot_when_due(raft: Raft<Types, Machine>, shared: Arc<Shared>) {
+    loop {
+        shared.due.notified().await;
+        if raft.trigger().snapshot().await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The data directory: whose it is, and that only one server uses it.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The layout this program writes.
+const FORMAT: u64 = 1;
+const LOCK: &str = "lock";
+const IDENTITY: &str = "identity";
+const LOG: &str = "log.redb";
+
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryError {
+    #[error("{} is in use by another server{}", path.display(), process(*pid))]
+    Locked { path: PathBuf, pid: Option<u32> },
+    #[error("{} cannot be {what}: {error}", path.display())]
+    Unusable { path: PathBuf, what: &'static str, error: io::Error },
+    #[error("{} has data in format {found}; this program knows format {FORMAT} only", path.display())]
+    Format { path: PathBuf, found: u64 },
+    #[error("{} belongs to cluster {found:x}, not to {wanted:x}", path.display())]
+    OtherCluster { path: PathBuf, found: u64, wanted: u64 },
+    #[error("{} belongs to member {found:x}, not to {wanted:x}", path.display())]
+    OtherMember { path: PathBuf, found: u64, wanted: u64 },
+    #[error("{} holds a log, but {IDENTITY} is missing or cannot be understood", path.display())]
+    Nameless { path: PathBuf },
+}
+
+fn process(pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" (process {pid})"))
+}
+
+/// Whose data it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) cluster: u64,
+    pub(crate) member: u64,
+}
+
+/// A directory that is ours until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    path: PathBuf,
+    pub(crate) identity: Identity,
+    /// Locked as long as it is open; the system lets go of it even if we are killed.
+    _lock: File,
+}
+
+impl Directory {
+    /// Takes the directory, making it if need be. What is not asked for is as it is, or chosen by
+    /// chance when it is made.
+    pub(crate) fn open(
+        path: &Path,
+        cluster: Option<u64>,
+        member: Option<u64>,
+    ) -> Result<Self, DirectoryError> {
+        let unusable =
+            |what| move |error| DirectoryError::Unusable { path: path.to_path_buf(), what, error };
+        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable("made"))?;
+        let lock = lock(path)?;
+        let identity = match identity(path)? {
+            Some(found) => found,
+            None => {
+                let identity = Identity {
+                    cluster: cluster.unwrap_or_else(chance),
+                    member: member.unwrap_or_else(chance),
+                };
+                write_identity(path, identity).map_err(unusable("written"))?;
+                identity
+            }
+        };
+        let path = path.to_path_buf();
+        if let Some(wanted) = cluster.filter(|wanted| *wanted != identity.cluster) {
+            return Err(DirectoryError::OtherCluster { path, found: identity.cluster, wanted });
+        }
+        if let Some(wanted) = member.filter(|wanted| *wanted != identity.member) {
+            return Err(DirectoryError::OtherMember { path, found: identity.member, wanted });
+        }
+        Ok(Self { path, identity, _lock: lock })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.path.join(LOG)
+    }
+}
+
+fn lock(path: &Path) -> Result<File, DirectoryError> {
+    let unusable =
+        |error| DirectoryError::Unusable { path: path.to_path_buf(), what: "written", error };
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.open(path.join(LOCK)).map_err(unusable)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            let _ = file.read_to_string(&mut pid);
+            return Err(DirectoryError::Locked {
+                path: path.to_path_buf(),
+                pid: pid.trim().parse().ok(),
+            });
+        }
+        Err(TryLockError::Error(error)) => return Err(unusable(error)),
+    }
+    // For people who ask who it is; the lock is what counts, so a full disk does not matter.
+    let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+    Ok(file)
+}
+
+/// What the directory says of itself; nothing, if it is new.
+fn identity(path: &Path) -> Result<Option<Identity>, DirectoryError> {
+    let nameless = || DirectoryError::Nameless { path: path.to_path_buf() };
+    let text = match fs::read_to_string(path.join(IDENTITY)) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return if path.join(LOG).exists() { Err(nameless()) } else { Ok(None) };
+        }
+        Err(error) => {
+            let path = path.to_path_buf();
+            return Err(DirectoryError::Unusable { path, what: "read", error });
+        }
+    };
+    let value = |name: &str, radix| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        line.and_then(|value| u64::from_str_radix(value.trim(), radix).ok()).ok_or_else(nameless)
+    };
+    match value("format ", 10)? {
+        FORMAT => {}
+        found => return Err(DirectoryError::Format { path: path.to_path_buf(), found }),
+    }
+    Ok(Some(Identity { cluster: value("cluster ", 16)?, member: value("member ", 16)? }))
+}
+
+fn write_identity(path: &Path, identity: Identity) -> io::Result<()> {
+    let unfinished = path.join("identity.part");
+    let mut file = File::create(&unfinished)?;
+    let Identity { cluster, member } = identity;
+    write!(file, "format {FORMAT}\ncluster {cluster:x}\nmember {member:x}\n")?;
+    file.sync_all()?;
+    fs::rename(unfinished, path.join(IDENTITY))?;
+    File::open(path)?.sync_all()?;
+    // The directory itself must be found again, too.
+    match path.canonicalize()?.parent() {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// A number nobody else has drawn. The keys of a hasher come from the system's chance.
+fn chance() -> u64 {
+    loop {
+        let number = RandomState::new().build_hasher().finish();
+        if number != 0 {
+            return number;
+        }
+    }
+}

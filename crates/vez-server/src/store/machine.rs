@@ -1,0 +1,224 @@
+//! The state as openraft sees it: entries go in, answers come out, now and then it is written down.
+
+use std::io;
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use bytes::Bytes;
+use futures_util::{Stream, TryStreamExt as _};
+use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine, Snapshot};
+use openraft::{EntryPayload, OptionalSend};
+use tokio::sync::Notify;
+use vez_api::mvccpb::Event;
+
+use super::log::weight;
+use super::snapshot::{Kept, Snapshots};
+use super::{Answer, Entry, LogId, SnapshotMeta, StoredMembers, Types};
+use crate::state::State;
+
+/// Told of every command that was applied, in order, while the state is held: the state after it,
+/// what it changed, and the revision. After a snapshot from the leader the revision may have
+/// jumped, without events.
+pub(crate) type Listener = Box<dyn Fn(&State, &[Event], i64) + Send + Sync>;
+
+/// When a snapshot is due: whichever comes first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Policy {
+    pub(crate) entries: u64,
+    pub(crate) bytes: u64,
+}
+
+struct Held {
+    state: State,
+    applied: Option<LogId>,
+    members: StoredMembers,
+    listeners: Vec<Listener>,
+    /// Applied since the last snapshot was begun.
+    entries: u64,
+    bytes: u64,
+}
+
+impl Held {
+    fn apply(&mut self, entry: &Entry) -> Answer {
+        self.applied = Some(entry.log_id);
+        self.entries += 1;
+        self.bytes += weight(entry) as u64;
+        match &entry.payload {
+            EntryPayload::Blank => None,
+            EntryPayload::Membership(members) => {
+                self.members = StoredMembers::new(Some(entry.log_id), members.clone());
+                None
+            }
+            EntryPayload::Normal(proposal) => {
+                let applied = self.state.apply(&proposal.0);
+                self.tell(&applied.events);
+                Some(applied.response)
+            }
+        }
+    }
+
+    fn tell(&self, events: &[Event]) {
+        let revision = self.state.revision();
+        self.listeners.iter().for_each(|listener| listener(&self.state, events, revision));
+    }
+
+    fn meta(&self) -> SnapshotMeta {
+        SnapshotMeta { last_log_id: self.applied, last_membership: self.members.clone() }
+    }
+}
+
+/// The state, for those who apply, read, listen and write it down.
+pub(crate) struct Shared {
+    held: RwLock<Held>,
+    snapshots: Snapshots,
+    policy: Policy,
+    /// Rung once when a snapshot is due.
+    pub(crate) due: Notify,
+    rung: AtomicBool,
+}
+
+impl Shared {
+    /// Begins where the snapshot ends.
+    pub(crate) fn new(
+        snapshots: Snapshots,
+        policy: Policy,
+        kept: Option<(SnapshotMeta, State)>,
+    ) -> Self {
+        let (meta, state) = kept.unwrap_or_else(|| (empty(), State::default()));
+        let held = Held {
+            state,
+            applied: meta.last_log_id,
+            members: meta.last_membership,
+            listeners: Vec::new(),
+            entries: 0,
+            bytes: 0,
+        };
+        let held = RwLock::new(held);
+        Self { held, snapshots, policy, due: Notify::new(), rung: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.held().state)
+    }
+
+    pub(crate) fn listen(&self, listener: Listener) {
+        self.held_mut().listeners.push(listener);
+    }
+
+    /// A listener that panics leaves the state whole, but itself perhaps not: nobody goes on.
+    fn held(&self) -> RwLockReadGuard<'_, Held> {
+        self.held.read().expect("nothing panicked while it changed the state")
+    }
+
+    fn held_mut(&self) -> RwLockWriteGuard<'_, Held> {
+        self.held.write().expect("nothing panicked while it changed the state")
+    }
+
+    fn ring_if_due(&self, held: &Held) {
+        let due = self.policy.entries <= held.entries || self.policy.bytes <= held.bytes;
+        if due && !self.rung.swap(true, Ordering::Relaxed) {
+            self.due.notify_one();
+        }
+    }
+}
+
+fn empty() -> SnapshotMeta {
+    SnapshotMeta { last_log_id: None, last_membership: StoredMembers::default() }
+}
+
+#[derive(Clone)]
+pub(crate) struct Machine(pub(crate) Arc<Shared>);
+
+impl RaftStateMachine<Types> for Machine {
+    type SnapshotData = Bytes;
+    type SnapshotBuilder = Builder;
+
+    async fn applied_state(&mut self) -> io::Result<(Option<LogId>, StoredMembers)> {
+        let held = self.0.held();
+        Ok((held.applied, held.members.clone()))
+    }
+
+    async fn apply<S>(&mut self, mut entries: S) -> io::Result<()>
+    where
+        S: Stream<Item = io::Result<EntryResponder<Types>>> + Unpin + OptionalSend,
+    {
+        while let Some((entry, responder)) = entries.try_next().await? {
+            // For each entry anew, so that readers get their turn.
+            let answer = self.0.held_mut().apply(&entry);
+            if let Some(responder) = responder {
+                responder.send(answer);
+            }
+        }
+        self.0.ring_if_due(&self.0.held());
+        Ok(())
+    }
+
+    /// Everything the snapshot needs is taken here; applying goes on while it is written.
+    async fn get_snapshot_builder(&mut self) -> Builder {
+        let mut held = self.0.held_mut();
+        (held.entries, held.bytes) = (0, 0);
+        self.0.rung.store(false, Ordering::Relaxed);
+        let (meta, state) = (held.meta(), held.state.clone());
+        Builder { snapshots: self.0.snapshots.clone(), meta, state: Some(state) }
+    }
+
+    async fn install_snapshot(&mut self, meta: &SnapshotMeta, bytes: Bytes) -> io::Result<()> {
+        let (shared, meta) = (Arc::clone(&self.0), meta.clone());
+        blocking(move || {
+            let state = decode(&bytes)?;
+            shared.snapshots.write(&meta, &bytes)?;
+            let mut held = shared.held_mut();
+            let before = mem::replace(&mut held.state, state);
+            (held.applied, held.members) = (meta.last_log_id, meta.last_membership);
+            held.tell(&[]);
+            drop(held);
+            // Large, perhaps: nobody should wait for it under the lock.
+            drop(before);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn get_current_snapshot(&mut self) -> io::Result<Option<Written>> {
+        let snapshots = self.0.snapshots.clone();
+        let kept = blocking(move || snapshots.newest().map_err(io::Error::other)).await?;
+        Ok(kept.map(|Kept { meta, state }| Snapshot { meta, snapshot: state }))
+    }
+}
+
+type Written = openraft::type_config::alias::SnapshotOf<Types, Bytes>;
+
+/// A snapshot about to be written.
+pub(crate) struct Builder {
+    snapshots: Snapshots,
+    meta: SnapshotMeta,
+    state: Option<State>,
+}
+
+impl RaftSnapshotBuilder<Types> for Builder {
+    type SnapshotData = Bytes;
+
+    async fn build_snapshot(&mut self) -> io::Result<Written> {
+        let (snapshots, meta) = (self.snapshots.clone(), self.meta.clone());
+        let state = self.state.take().ok_or_else(|| io::Error::other("it is built once"))?;
+        blocking(move || {
+            let bytes = Bytes::from(state.encode());
+            drop(state);
+            snapshots.write(&meta, &bytes)?;
+            Ok(Snapshot { meta, snapshot: bytes })
+        })
+        .await
+    }
+}
+
+pub(crate) fn decode(bytes: &[u8]) -> io::Result<State> {
+    State::decode(bytes)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
+}

@@ -1,0 +1,67 @@
+//! What lasts: the log, the vote, the snapshots, and the lock on the directory they are in.
+//!
+//! **Invariant:** what was called durable is there after any crash; what cannot be read back is
+//! refused, never guessed.
+
+pub(crate) mod directory;
+pub(crate) mod engine;
+pub(crate) mod log;
+pub(crate) mod machine;
+pub(crate) mod record;
+pub(crate) mod snapshot;
+pub(crate) mod writer;
+
+use std::fmt;
+use std::sync::Arc;
+
+use openraft::impls::leader_id_std;
+use openraft::impls::{BasicNode, EntryPayload};
+use openraft::type_config::alias;
+use vez_api::log::Command;
+use vez_api::log::command::Command as Kind;
+
+pub use self::directory::DirectoryError;
+pub use self::engine::EngineError;
+pub use self::record::Damage;
+pub use self::snapshot::SnapshotError;
+
+use crate::state::{Error, Response};
+
+openraft::declare_raft_types!(
+    /// What the replicated log is made of. A term has one leader, as in the paper and in etcd.
+    pub Types:
+        D = Proposal,
+        R = Option<Result<Response, Error>>,
+        NodeId = u64,
+        Node = BasicNode,
+        Term = u64,
+        LeaderId = leader_id_std::LeaderId<Self::Term, Self::NodeId>,
+);
+
+pub(crate) type Entry = alias::EntryOf<Types>;
+pub(crate) type LogId = alias::LogIdOf<Types>;
+pub(crate) type Vote = alias::VoteOf<Types>;
+pub(crate) type Payload = EntryPayload<Proposal, u64, BasicNode>;
+pub(crate) type Members = openraft::Membership<u64, BasicNode>;
+pub(crate) type StoredMembers = alias::StoredMembershipOf<Types>;
+pub(crate) type SnapshotMeta = alias::SnapshotMetaOf<Types>;
+pub(crate) type Answer = Option<Result<Response, Error>>;
+
+/// A command on its way through the log. Shared, because the log, the disk and the state each
+/// look at it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal(pub Arc<Command>);
+
+impl fmt::Display for Proposal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self.0.command {
+            Some(Kind::Put(_)) => "put",
+            Some(Kind::DeleteRange(_)) => "delete",
+            Some(Kind::Txn(_)) => "txn",
+            Some(Kind::Compact(_)) => "compact",
+            Some(Kind::LeaseGrant(_)) => "grant",
+            Some(Kind::LeaseRevoke(_)) => "revoke",
+            None => "nothing",
+        })
+    }
+}

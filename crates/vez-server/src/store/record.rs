@@ -1,0 +1,194 @@
+//! How entries, votes and members are written down: protobuf, so that fields can be added, behind a
+//! checksum, so that what the disk made of it is noticed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use openraft::impls::{BasicNode, EntryPayload};
+use prost::Message;
+use vez_api::log::Command;
+
+use super::{Entry, LogId, Members, Payload, Proposal, SnapshotMeta, StoredMembers, Vote};
+
+/// What was read is not what was written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Damage {
+    #[error("its checksum is wrong")]
+    Checksum,
+    #[error("it cannot be decoded: {0}")]
+    Decode(#[from] prost::DecodeError),
+    #[error("{0}")]
+    Content(String),
+}
+
+const CHECKSUM_BYTES: usize = 4;
+
+/// The record with its checksum in front.
+fn seal(record: &impl Message) -> Vec<u8> {
+    let mut bytes = vec![0; CHECKSUM_BYTES];
+    record.encode(&mut bytes).expect("a vector grows");
+    let checksum = crc32fast::hash(&bytes[CHECKSUM_BYTES..]);
+    bytes[..CHECKSUM_BYTES].copy_from_slice(&checksum.to_be_bytes());
+    bytes
+}
+
+fn unseal<M: Message + Default>(bytes: &[u8]) -> Result<M, Damage> {
+    let (checksum, record) = bytes.split_first_chunk().ok_or(Damage::Checksum)?;
+    if crc32fast::hash(record) != u32::from_be_bytes(*checksum) {
+        return Err(Damage::Checksum);
+    }
+    // Bytes that own themselves, of which what is decoded then takes slices.
+    Ok(M::decode(Bytes::copy_from_slice(record))?)
+}
+
+pub(crate) fn encode_entry(entry: &Entry) -> Vec<u8> {
+    let (command, members) = match &entry.payload {
+        EntryPayload::Blank => (None, None),
+        EntryPayload::Normal(proposal) => (Some(proposal.0.encode_to_vec().into()), None),
+        EntryPayload::Membership(members) => (None, Some(members.into())),
+    };
+    seal(&EntryRecord { id: Some(entry.log_id.into()), command, members })
+}
+
+pub(crate) fn decode_entry(bytes: &[u8]) -> Result<Entry, Damage> {
+    let record: EntryRecord = unseal(bytes)?;
+    let payload: Payload = match (record.command, record.members) {
+        (None, None) => EntryPayload::Blank,
+        (Some(command), _) => EntryPayload::Normal(Proposal(Arc::new(Command::decode(command)?))),
+        (None, Some(members)) => EntryPayload::Membership(members.try_into()?),
+    };
+    let log_id = record.id.ok_or_else(|| Damage::Content("it has no number".to_owned()))?.into();
+    Ok(Entry { log_id, payload })
+}
+
+pub(crate) fn encode_vote(vote: &Vote) -> Vec<u8> {
+    let (term, member) = (vote.leader_id.term, vote.leader_id.voted_for);
+    seal(&VoteRecord { term, member, committed: vote.committed })
+}
+
+pub(crate) fn decode_vote(bytes: &[u8]) -> Result<Vote, Damage> {
+    let VoteRecord { term, member, committed } = unseal(bytes)?;
+    let vote = if committed { Vote::new_committed(term, member) } else { Vote::new(term, member) };
+    Ok(vote)
+}
+
+pub(crate) fn encode_log_id(id: LogId) -> Vec<u8> {
+    seal(&LogIdRecord::from(id))
+}
+
+pub(crate) fn decode_log_id(bytes: &[u8]) -> Result<LogId, Damage> {
+    Ok(unseal::<LogIdRecord>(bytes)?.into())
+}
+
+pub(crate) fn encode_meta(meta: &SnapshotMeta) -> Vec<u8> {
+    let (last, members_at) = (meta.last_log_id, *meta.last_membership.log_id());
+    seal(&SnapshotRecord {
+        last: last.map(Into::into),
+        members_at: members_at.map(Into::into),
+        members: Some(meta.last_membership.membership().into()),
+    })
+}
+
+pub(crate) fn decode_meta(bytes: &[u8]) -> Result<SnapshotMeta, Damage> {
+    let SnapshotRecord { last, members_at, members } = unseal(bytes)?;
+    let members = members.unwrap_or_default().try_into()?;
+    Ok(SnapshotMeta {
+        last_log_id: last.map(Into::into),
+        last_membership: StoredMembers::new(members_at.map(Into::into), members),
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct LogIdRecord {
+    #[prost(uint64, tag = "1")]
+    term: u64,
+    #[prost(uint64, tag = "2")]
+    index: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct VoteRecord {
+    #[prost(uint64, tag = "1")]
+    term: u64,
+    #[prost(uint64, tag = "2")]
+    member: u64,
+    #[prost(bool, tag = "3")]
+    committed: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct EntryRecord {
+    #[prost(message, optional, tag = "1")]
+    id: Option<LogIdRecord>,
+    // A message on the wire; bytes here, because the command is shared and need not be cloned.
+    #[prost(bytes = "bytes", optional, tag = "2")]
+    command: Option<Bytes>,
+    #[prost(message, optional, tag = "3")]
+    members: Option<MembersRecord>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct MembersRecord {
+    // More than one while the members change: each must agree.
+    #[prost(message, repeated, tag = "1")]
+    majorities: Vec<MajorityRecord>,
+    #[prost(btree_map = "uint64, string", tag = "2")]
+    addresses: BTreeMap<u64, String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct MajorityRecord {
+    #[prost(uint64, repeated, tag = "1")]
+    members: Vec<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SnapshotRecord {
+    #[prost(message, optional, tag = "1")]
+    last: Option<LogIdRecord>,
+    #[prost(message, optional, tag = "2")]
+    members_at: Option<LogIdRecord>,
+    #[prost(message, optional, tag = "3")]
+    members: Option<MembersRecord>,
+}
+
+impl From<LogId> for LogIdRecord {
+    fn from(id: LogId) -> Self {
+        Self { term: **id.committed_leader_id(), index: id.index }
+    }
+}
+
+impl From<LogIdRecord> for LogId {
+    fn from(record: LogIdRecord) -> Self {
+        Self::new_term_index(record.term, record.index)
+    }
+}
+
+impl From<&Members> for MembersRecord {
+    fn from(members: &Members) -> Self {
+        let majority = |of: &std::collections::BTreeSet<u64>| MajorityRecord {
+            members: of.iter().copied().collect(),
+        };
+        Self {
+            majorities: members.get_joint_config().iter().map(majority).collect(),
+            addresses: members.nodes().map(|(id, node)| (*id, node.addr.clone())).collect(),
+        }
+    }
+}
+
+impl TryFrom<MembersRecord> for Members {
+    type Error = Damage;
+
+    fn try_from(record: MembersRecord) -> Result<Self, Damage> {
+        if record == MembersRecord::default() {
+            return Ok(Self::default());
+        }
+        let majorities = record.majorities.into_iter();
+        let majorities = majorities.map(|majority| majority.members.into_iter().collect());
+        let nodes: BTreeMap<u64, BasicNode> =
+            record.addresses.into_iter().map(|(id, addr)| (id, BasicNode { addr })).collect();
+        let members = Self::new(majorities.collect(), nodes);
+        members.map_err(|error| Damage::Content(format!("its members: {error}")))
+    }
+}
