@@ -171,7 +171,7 @@ fn crates_depend_only_downwards() {
             "vez-server",
             &["bytes", "openraft", "prost", "thiserror", "tokio", "tonic", "tracing", "vez-api"],
         ),
-        ("vez-client", &["bytes", "thiserror", "tokio", "tonic", "vez-api"]),
+        ("vez-client", &["bytes", "thiserror", "tokio", "tokio-stream", "tonic", "vez-api"]),
         ("vez-numbers", &["libm", "num-bigint", "num-integer", "serde", "vez-core"]),
     ];
     for (name, allowed) in allowed {
