@@ -203,6 +203,14 @@ impl Client {
         Ok(self.persist(ask).await?.response)
     }
 
+    pub(crate) async fn txn(&self, request: TxnRequest) -> Result<TxnResponse, Error> {
+        let ask = |channel| {
+            let request = request.clone();
+            async move { KvClient::new(channel).txn(request).await }
+        };
+        Ok(self.call(ask).await?.response)
+    }
+
     pub(crate) async fn persist_txn(
         &self,
         request: TxnRequest,

@@ -62,7 +62,7 @@ impl Client {
                 success: reads.map(wire::op_range).collect(),
                 ..TxnRequest::default()
             };
-            let answer = self.persist_txn(request).await?.response;
+            let answer = self.txn(request).await?;
             for kv in wire::ranges(answer).into_iter().flat_map(|range| range.kvs) {
                 if let Some(name) = queue_of(&kv) {
                     queues.entry(name).or_default().push(Entry::new(&kv));
