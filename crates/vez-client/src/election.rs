@@ -120,6 +120,14 @@ impl Leader {
     }
 }
 
+/// What an observer knows already.
+#[derive(PartialEq, Eq)]
+enum Told {
+    Nothing,
+    Nobody,
+    Leader(Leader),
+}
+
 /// Tells of leaders; made by [`Client::observe`].
 pub struct Observer {
     client: Client,
@@ -127,12 +135,12 @@ pub struct Observer {
     /// By the order of their standing.
     candidates: BTreeMap<i64, KeyValue>,
     watch: Option<Watch>,
-    told: Option<Option<Leader>>,
+    told: Told,
 }
 
 impl Observer {
     pub(crate) fn new(client: Client, prefix: Bytes) -> Self {
-        Self { client, prefix, candidates: BTreeMap::new(), watch: None, told: None }
+        Self { client, prefix, candidates: BTreeMap::new(), watch: None, told: Told::Nothing }
     }
 
     /// The leader now, at the first call; then whenever it, or what it proclaims, is another, or
@@ -149,8 +157,9 @@ impl Observer {
                 },
             }
             let leader = self.candidates.values().next().map(Leader::new);
-            if self.watch.is_some() && self.told.as_ref() != Some(&leader) {
-                self.told = Some(leader.clone());
+            let now = leader.clone().map_or(Told::Nobody, Told::Leader);
+            if self.watch.is_some() && self.told != now {
+                self.told = now;
                 return Ok(leader);
             }
         }

@@ -286,7 +286,7 @@ impl Keeper {
         let request = LeaseKeepAliveRequest { id: self.lease };
         let patience = self.client.options().request_timeout.min(self.ttl / 3);
         let (send, receive) = mpsc::channel(1);
-        let mut sent = Instant::now();
+        let mut asked = Instant::now();
         if send.try_send(request).is_err() {
             return End::Broken;
         }
@@ -295,7 +295,7 @@ impl Keeper {
         let Ok(Ok(answers)) = timeout(patience, opening).await else { return End::Broken };
         let mut answers = answers.into_inner();
         loop {
-            let answer = match timeout_at(sent + patience, answers.message()).await {
+            let answer = match timeout_at(asked + patience, answers.message()).await {
                 Ok(Ok(Some(answer))) => answer,
                 Ok(Err(status)) if is_lease_gone(&status) => return End::Gone,
                 _ => return End::Broken,
@@ -303,10 +303,10 @@ impl Keeper {
             if answer.ttl <= 0 {
                 return End::Gone;
             }
-            let until = sent + seconds_of(answer.ttl).saturating_sub(self.early);
+            let until = asked + seconds_of(answer.ttl).saturating_sub(self.early);
             self.state.send_replace(State::AliveUntil(until));
             backoff.reset();
-            let next = sent + self.ttl / 3;
+            let next = asked + self.ttl / 3;
             while let Ok(unasked) = timeout_at(next, answers.message()).await {
                 match unasked {
                     Ok(Some(answer)) if answer.ttl <= 0 => return End::Gone,
@@ -314,7 +314,7 @@ impl Keeper {
                     _ => return End::Broken,
                 }
             }
-            sent = Instant::now();
+            asked = Instant::now();
             if send.send(request).await.is_err() {
                 return End::Broken;
             }

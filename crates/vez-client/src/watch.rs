@@ -150,9 +150,8 @@ pub(crate) async fn until_deleted(
             Watch::new(client.clone(), key.clone(), Bytes::new(), seen + 1).only_deletions();
         match watch.next().await {
             Ok(events) if events.iter().any(is_deletion) => return Ok(()),
-            Ok(_) => (),
             Err(Deaf::Failed(error)) => return Err(error),
-            Err(Deaf::Compacted) => (),
+            Ok(_) | Err(Deaf::Compacted) => (),
         }
         let range = client.persist_range(wire::one(key)).await?;
         seen = range.header.map_or(seen, |header| header.revision);

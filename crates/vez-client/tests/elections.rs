@@ -12,7 +12,7 @@ use server::{Server, with_each};
 const TTL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-fn play(name: &str, story: impl AsyncFn(&mut Server, Client)) {
+fn play(name: &str, story: impl AsyncFn(&mut Server, Client) + Copy) {
     with_each(name, |server| {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {

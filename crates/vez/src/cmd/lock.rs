@@ -35,7 +35,7 @@ use crate::hold::{
 ///
 /// Examples:
 ///   vez lock backup -- ./backup.sh
-///   vez lock deploy --wait 30s --ttl 15s -- sh -c 'deploy --fence "$VEZ_FENCE"'
+///   vez lock deploy --wait 30s --ttl 15s -- ./deploy.sh
 ///   vez lock cron/nightly --try -- nightly-job || test $? -eq 75
 ///   vez lock maintenance
 #[derive(clap::Args)]

@@ -53,7 +53,7 @@ impl Teller {
         let held = if self.what == What::Lock { "held by" } else { "led by" };
         match self.format {
             Format::Json => {
-                self.event("waiting", &json!({ "ahead": ahead, "holder": described(holder) }))
+                self.event("waiting", &json!({ "ahead": ahead, "holder": described(holder) }));
             }
             Format::Text => {
                 self.line(&format!("waiting for {}: {ahead} ahead, {held} {holder}", self.name));
