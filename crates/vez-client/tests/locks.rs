@@ -104,11 +104,17 @@ fn who_waits_is_told_who_holds_and_how_many_are_ahead() {
         let request = session.lock("door").on_wait(move |waiting| {
             telling.lock().unwrap().push((waiting.ahead, waiting.holder.to_string()));
         });
+        let until_told = async |count| {
+            while told.lock().unwrap().len() < count {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
         let third = tokio::spawn(request.into_future());
-        until_keys(server, 3).await;
+        until_told(1).await;
         holder.release().await.unwrap();
         let second = second.await.unwrap().unwrap();
         let lease = format!("lease {:x}", second.lease());
+        until_told(2).await;
         second.release().await.unwrap();
         third.await.unwrap().unwrap().release().await.unwrap();
         assert_eq!(*told.lock().unwrap(), [(2, "anna".to_owned()), (1, lease)]);
@@ -264,6 +270,18 @@ fn a_silent_server_loses_the_lock_before_it_can_give_it_away() {
         assert!(matches!(guard.release().await, Err(Error::Lost(Lost::Silent))));
         drop(session);
         until_keys(server, 0).await;
+    });
+}
+
+#[test]
+fn a_lease_is_kept_alive_for_as_long_as_it_is_wanted() {
+    play("kept", async |server, client| {
+        let ttl = Duration::from_secs(2);
+        let guard = client.session(ttl).await.unwrap().lock("door").await.unwrap();
+        let lost = timeout(3 * ttl, guard.lost()).await;
+        assert!(lost.is_err(), "{lost:?}");
+        assert_eq!(keys(server).await, 1);
+        guard.release().await.unwrap();
     });
 }
 
