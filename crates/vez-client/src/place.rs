@@ -131,7 +131,7 @@ async fn join(
     only_first: bool,
 ) -> Result<Option<Joined>, Error> {
     session.check()?;
-    let reserved = session.reserve(name)?;
+    let reserved = session.unless_lost(session.reserve(name)).await?;
     let joining = tokio::spawn(async move {
         let session = reserved.session.clone();
         let prefix = wire::prefix(&reserved.name);
@@ -291,6 +291,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let Some(reserved) = self.reserved.take() else { return };
+        reserved.leaving();
         let session = self.session.clone();
         let (prefix, key, fence) = (self.prefix.clone(), self.key.clone(), self.fence);
         // The name stays reserved until the key is gone.

@@ -1,10 +1,10 @@
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
@@ -34,8 +34,10 @@ struct Inner {
     lease: i64,
     ttl: Duration,
     state: Arc<watch::Sender<State>>,
-    /// The queues that this session stands in.
-    names: Mutex<BTreeSet<String>>,
+    /// The queues that this session stands in, and whether it is about to leave them.
+    names: Mutex<BTreeMap<String, bool>>,
+    /// Wakes whoever waits to stand in one again.
+    left: Notify,
     keeper: AbortHandle,
     runtime: Handle,
 }
@@ -91,6 +93,7 @@ impl Session {
             ttl,
             state,
             names: Mutex::default(),
+            left: Notify::new(),
             keeper: tokio::spawn(keeper.keep()).abort_handle(),
             runtime: Handle::current(),
         };
@@ -159,12 +162,29 @@ impl Session {
         }
     }
 
-    pub(crate) fn reserve(&self, name: &str) -> Result<Reservation, Error> {
-        let mut names = self.inner.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if !names.insert(name.to_owned()) {
-            return Err(Error::Busy(name.to_owned()));
+    /// Waits for what is being left; refuses what is held or waited for.
+    pub(crate) async fn reserve(&self, name: &str) -> Result<Reservation, Error> {
+        loop {
+            let left = self.inner.left.notified();
+            tokio::pin!(left);
+            // From here on nobody leaves unheard.
+            left.as_mut().enable();
+            let leaving = {
+                let mut names = self.names();
+                let known = names.get(name).copied();
+                names.entry(name.to_owned()).or_insert(false);
+                known
+            };
+            match leaving {
+                None => return Ok(Reservation { session: self.clone(), name: name.to_owned() }),
+                Some(false) => return Err(Error::Busy(name.to_owned())),
+                Some(true) => left.await,
+            }
         }
-        Ok(Reservation { session: self.clone(), name: name.to_owned() })
+    }
+
+    fn names(&self) -> MutexGuard<'_, BTreeMap<String, bool>> {
+        self.inner.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Work that goes on when nobody waits for it.
@@ -201,10 +221,16 @@ pub(crate) struct Reservation {
     pub(crate) name: String,
 }
 
+impl Reservation {
+    pub(crate) fn leaving(&self) {
+        self.session.names().insert(self.name.clone(), true);
+    }
+}
+
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let names = &self.session.inner.names;
-        names.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+        self.session.names().remove(&self.name);
+        self.session.inner.left.notify_waiters();
     }
 }
 

@@ -251,8 +251,8 @@ fn whose_lease_has_ended_while_waiting_is_not_granted_anything() {
 #[test]
 fn a_silent_server_loses_the_lock_before_it_can_give_it_away() {
     play("silent", async |server, client| {
-        let ttl = Duration::from_secs(3);
-        let early = Duration::from_secs(1);
+        let ttl = Duration::from_secs(6);
+        let early = Duration::from_secs(2);
         let session = client.session(SessionOptions { ttl, early }).await.unwrap();
         assert_eq!(session.ttl(), ttl);
         let guard = session.lock("door").await.unwrap();
