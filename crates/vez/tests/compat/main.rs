@@ -1,5 +1,5 @@
-//! Clients that nobody here wrote, with each kind of server: their answers are on file, as etcd gave
-//! them. `UPDATE=1` writes them anew, from the first kind.
+//! Clients that nobody here wrote, with each kind of server: their answers are on file, as etcd
+//! gave them. `UPDATE=1` writes them anew, from the first kind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
