@@ -10,11 +10,18 @@ struct Need {
     what_for: &'static str,
 }
 
-const NEEDS: &[Need] = &[Need {
-    programs: &["chromium", "chromedriver"],
-    packages: &["chromium", "chromium-driver"],
-    what_for: "the tests of the lab's page in a real browser",
-}];
+const NEEDS: &[Need] = &[
+    Need {
+        programs: &["chromium", "chromedriver"],
+        packages: &["chromium", "chromium-driver"],
+        what_for: "the tests of the lab's page in a real browser",
+    },
+    Need {
+        programs: &["etcd"],
+        packages: &["etcd-server", "etcd-client"],
+        what_for: "the tests of locks and elections with etcd",
+    },
+];
 
 /// Installs what is missing. A test that still misses something says so and leaves itself out.
 pub(crate) fn prepare() {

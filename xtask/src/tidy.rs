@@ -183,7 +183,7 @@ fn crates_depend_only_downwards() {
                 "vez-api",
             ],
         ),
-        ("vez-client", &["bytes", "thiserror", "tokio", "tonic", "vez-api"]),
+        ("vez-client", &["bytes", "thiserror", "tokio", "tokio-stream", "tonic", "vez-api"]),
         ("vez-numbers", &["libm", "num-bigint", "num-integer", "serde", "vez-core"]),
     ];
     for (name, allowed) in allowed {

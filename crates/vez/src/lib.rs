@@ -6,6 +6,7 @@
 pub mod checking;
 pub mod cluster;
 pub mod cmd;
+mod hold;
 pub mod judged;
 pub mod lab;
 pub mod picture;

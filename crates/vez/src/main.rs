@@ -13,12 +13,14 @@ struct Args {
     command: Command,
 }
 
-/// 0: all promises kept. 1: a promise was broken. 2: usage or environment.
+/// 0: all promises kept. 1: a promise was broken. 2: usage or environment. `lock` and `elect` have
+/// their own, and pass on their command's.
 fn main() -> ExitCode {
     let args = Args::parse();
     match args.command.run::<Args>() {
         Ok(Outcome::Kept) => ExitCode::SUCCESS,
         Ok(Outcome::Broken) => ExitCode::from(1),
+        Ok(Outcome::Exit(code)) => ExitCode::from(code),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("vez: {error:#}");

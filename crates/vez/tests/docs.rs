@@ -161,7 +161,9 @@ fn index() -> String {
          - [How safe a quorum is](quorum.md)\n- [How long to wait](timeout.md)\n\
          - [What algorithms cost: `vez sweep`](sweep.md)\n\
          - [The worst case: `vez worst`](worst.md)\n\
-         - [How fast the simulator is](benchmarks.md)\n\n\
+         - [How fast the simulator is](benchmarks.md)\n\
+         - [Locks and elections from the command line: `vez lock`, `vez elect`, `vez status`]\
+           (lock.md)\n\n\
          The pages below are made by the tool: `vez explain NAME --format markdown`, with its \
          stories.\n",
     );

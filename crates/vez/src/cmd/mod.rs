@@ -4,16 +4,19 @@ mod algorithms;
 pub(crate) mod bar;
 mod check;
 mod cluster;
+mod elect;
 pub mod explain;
 mod figures;
 pub mod interrupt;
 mod judge;
 mod lab;
+mod lock;
 mod node;
 mod output;
 mod progress;
 mod quorum;
 mod run;
+mod status;
 mod summary;
 mod sweep;
 mod system;
@@ -28,6 +31,8 @@ use std::io::Write as _;
 pub enum Outcome {
     Kept,
     Broken,
+    /// With a code of its own, as its help says.
+    Exit(u8),
 }
 
 #[derive(clap::Subcommand)]
@@ -44,6 +49,9 @@ pub enum Command {
     Node(Box<node::Node>),
     Cluster(Box<cluster::Cluster>),
     Judge(judge::Judge),
+    Lock(Box<lock::Lock>),
+    Elect(Box<elect::Elect>),
+    Status(status::Status),
     /// Print a completion script for a shell.
     ///
     /// Example: vez completions bash > ~/.local/share/bash-completion/completions/vez
@@ -67,6 +75,9 @@ impl Command {
             Self::Node(command) => command.run(),
             Self::Cluster(command) => command.run(),
             Self::Judge(command) => command.run(),
+            Self::Lock(command) => command.run(),
+            Self::Elect(command) => command.run(),
+            Self::Status(command) => command.run(),
             Self::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Args::command(), "vez", &mut script);
