@@ -5,6 +5,7 @@ mod check;
 mod counting;
 mod lab;
 mod measure;
+mod net;
 mod ours;
 mod peers;
 mod sim;
@@ -15,7 +16,7 @@ mod textbook;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: vez-bench sim|check|lab [--quick] [--format table|json]";
+const USAGE: &str = "usage: vez-bench sim|check|lab|net [--quick] [--format table|json]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -36,6 +37,9 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
         Some("sim") => sim::measure,
         Some("check") => check::measure,
         Some("lab") => lab::measure,
+        Some("net") => net::measure,
+        // One of the processes that are measured: this program, started again.
+        Some("process") => return net::run(&arguments[1..]).map(|()| ExitCode::SUCCESS),
         _ => anyhow::bail!(USAGE),
     };
     while let Some(word) = words.next() {

@@ -3,18 +3,28 @@
 use std::process::{Command, Stdio};
 
 struct Need {
-    /// How to see that it is there.
+    /// How to see that it is there, and how to ask these for their version.
     programs: &'static [&'static str],
+    version: &'static str,
     /// Debian's packages that bring it.
     packages: &'static [&'static str],
     what_for: &'static str,
 }
 
-const NEEDS: &[Need] = &[Need {
-    programs: &["chromium", "chromedriver"],
-    packages: &["chromium", "chromium-driver"],
-    what_for: "the tests of the lab's page in a real browser",
-}];
+const NEEDS: &[Need] = &[
+    Need {
+        programs: &["chromium", "chromedriver"],
+        version: "--version",
+        packages: &["chromium", "chromium-driver"],
+        what_for: "the tests of the lab's page in a real browser",
+    },
+    Need {
+        programs: &["ip"],
+        version: "-V",
+        packages: &["iproute2"],
+        what_for: "the tests of real processes on cables that are pulled",
+    },
+];
 
 /// Installs what is missing. A test that still misses something says so and leaves itself out.
 pub(crate) fn prepare() {
@@ -45,7 +55,7 @@ impl Need {
     fn is_there(&self) -> bool {
         self.programs.iter().all(|program| {
             let mut command = Command::new(program);
-            let quiet = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+            let quiet = command.arg(self.version).stdout(Stdio::null()).stderr(Stdio::null());
             quiet.status().is_ok_and(|status| status.success())
         })
     }
