@@ -166,9 +166,9 @@ impl Cluster {
             .with_context(|| format!("cannot listen on {}", self.listen))?;
         let address = format!("http://{}/", listener.local_addr()?);
         if self.format == Format::Json {
-            eprintln!("{address}")
+            eprintln!("{address}");
         } else {
-            output::write(None, &address)?
+            output::write(None, &address)?;
         }
         let mut page = JoinSet::new();
         page.spawn(async {

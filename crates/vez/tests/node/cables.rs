@@ -1,7 +1,7 @@
 //! Processes on two machines, as far as they can tell: network namespaces joined by a cable. They
 //! are killed, stopped and started again, and the cable is pulled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -91,6 +91,8 @@ struct Site {
     nodes: BTreeMap<u64, Node>,
     /// Whom each follows, as it said last.
     leaders: BTreeMap<u64, Option<u64>>,
+    /// Who suspects whom, as they said last.
+    suspicions: BTreeSet<(u64, u64)>,
     faults: File,
     /// When something was last cut off or stopped.
     since: f64,
@@ -118,8 +120,9 @@ impl Site {
         write_group(&folder, &format!("{members}[config]\n{settings}"));
         fs::create_dir_all(folder.join("traces")).unwrap();
         let faults = File::create(folder.join("traces/cluster.jsonl")).unwrap();
-        let (nodes, leaders) = (BTreeMap::new(), BTreeMap::new());
-        let mut site = Self { cable, algorithm, near, folder, nodes, leaders, faults, since: 0.0 };
+        let (nodes, leaders, suspicions) = <_>::default();
+        let mut site =
+            Self { cable, algorithm, near, folder, nodes, leaders, suspicions, faults, since: 0.0 };
         (1..=n).for_each(|id| site.start(id));
         Some(site)
     }
@@ -152,6 +155,7 @@ impl Site {
         node.child.kill().unwrap();
         node.child.wait().unwrap();
         self.leaders.remove(&id);
+        self.suspicions.retain(|(who, _)| *who != id);
         writeln!(self.faults, "{}", now_line(Some(id), What::Crash)).unwrap();
     }
 
@@ -173,8 +177,27 @@ impl Site {
     /// Until each of these follows somebody of whom this holds, as far as it has said.
     #[track_caller]
     fn until(&mut self, ids: &[u64], holds: impl Fn(&BTreeMap<u64, Option<u64>>) -> bool) {
+        self.until_all(ids, |site| holds(&site.leaders));
+    }
+
+    /// Until these follow this one, and none takes it for dead any more: only then does it count
+    /// anew how long it has been silent.
+    #[track_caller]
+    fn follow_and_trust(&mut self, ids: &[u64], leader: u64) {
+        self.until_all(ids, |site| {
+            let trusts = |id: &u64| !site.suspicions.contains(&(*id, leader));
+            ids.iter().all(|id| site.leaders[id] == Some(leader) && trusts(id))
+        });
+    }
+
+    #[track_caller]
+    fn until_all(&mut self, ids: &[u64], holds: impl Fn(&Self) -> bool) {
+        let whom = |event: &Value| {
+            let kind = event["kind"].as_str().unwrap();
+            event["notice"][kind]["id"].as_u64().unwrap()
+        };
         let deadline = Instant::now() + PATIENCE;
-        while !holds(&self.leaders) {
+        while !holds(self) {
             for &id in ids {
                 let node = self.nodes.get_mut(&id).unwrap();
                 for event in node.news(Duration::from_millis(5)) {
@@ -184,6 +207,8 @@ impl Site {
                             self.leaders.insert(id, leader);
                         }
                         Some("NoLeader") => drop(self.leaders.insert(id, None)),
+                        Some("Suspects") => drop(self.suspicions.insert((id, whom(&event)))),
+                        Some("Trusts") => drop(self.suspicions.remove(&(id, whom(&event)))),
                         _ => (),
                     }
                 }
@@ -464,11 +489,11 @@ fn who_watches_each_other_needs_nobody_to_say_who_is_gone() {
     site.kill(4);
     site.follow(&[1, 2, 3], 3);
     site.start(4);
-    site.follow(&[1, 2, 3, 4], 4);
+    site.follow_and_trust(&[1, 2, 3, 4], 4);
     site.stop(4);
     site.follow(&[1, 2, 3], 3);
     site.signal(4, "-CONT");
-    site.follow(&[1, 2, 3, 4], 4);
+    site.follow_and_trust(&[1, 2, 3, 4], 4);
     site.pull();
     site.follow(&[1, 2], 2);
     site.cable.plug();
