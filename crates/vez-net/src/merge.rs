@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn what_is_merged_bit_by_bit_is_merged_as_at_once() {
         let lines: Vec<Line> = (0..40)
-            .map(|at| line(at + 3, 1 + at % 2, 5, &[at / 2 + 1 - at % 2, (at + 1) / 2], "boot"))
+            .map(|at| line(at + 3, 1 + at % 2, 5, &[at / 2 + 1 - at % 2, at.div_ceil(2)], "boot"))
             .collect();
         let whole = merge(lines.clone(), &[1, 2]).lines;
         let mut loom = super::Loom::default();
