@@ -2,7 +2,7 @@
 //! takes to load, in a real browser.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -55,15 +55,8 @@ struct Page {
 
 impl Page {
     async fn open() -> anyhow::Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--release", "--package", "vez"])
-            .current_dir(&root)
-            .status()?;
-        anyhow::ensure!(built.success(), "vez cannot be built");
-        let vez = root.join("target/release/vez");
         let (lab, said) =
-            start(Command::new(vez).args(["lab", "--listen", "127.0.0.1:0"]), "http")?;
+            start(Command::new(vez()?).args(["lab", "--listen", "127.0.0.1:0"]), "http")?;
         let (driver, port) =
             start(Command::new("chromedriver").arg("--port=0"), "successfully on port ")
                 .context("chromedriver (Debian's chromium-driver) is needed")?;
@@ -146,6 +139,17 @@ impl Page {
         table.compare(name, (median, "ms"), against, median / LOAD_MS, target);
         Ok(())
     }
+}
+
+/// The tool itself, built as it is given to people.
+pub(crate) fn vez() -> anyhow::Result<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let built = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--release", "--package", "vez"])
+        .current_dir(&root)
+        .status()?;
+    anyhow::ensure!(built.success(), "vez cannot be built");
+    Ok(root.join("target/release/vez"))
 }
 
 /// Starts a program and waits for the line that says it is ready.

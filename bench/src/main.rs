@@ -6,6 +6,7 @@ mod counting;
 mod lab;
 mod log;
 mod measure;
+mod net;
 mod ours;
 mod peers;
 mod sim;
@@ -16,7 +17,7 @@ mod textbook;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: vez-bench sim|check|lab|log [--quick] [--format table|json]";
+const USAGE: &str = "usage: vez-bench sim|check|lab|log|net [--quick] [--format table|json]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -38,6 +39,14 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
         Some("check") => check::measure,
         Some("lab") => lab::measure,
         Some("log") => log::measure,
+        Some("net") => net::measure,
+        // One of the processes that are measured: this program, started again.
+        Some("process") => return net::run(&arguments[1..]).map(|()| ExitCode::SUCCESS),
+        // By itself, so that nothing else is in memory.
+        Some("resident") => {
+            check::print_resident(words.next().unwrap_or_default())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         _ => anyhow::bail!(USAGE),
     };
     while let Some(word) = words.next() {

@@ -36,6 +36,8 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
     /// What could not be measured, and why.
     pub(crate) left_out: Vec<String>,
+    /// What should have worked and did not.
+    pub(crate) failed: Vec<String>,
 }
 
 /// Messages a second, as the table shows them.
@@ -63,8 +65,12 @@ impl Table {
         self.left_out.push(what.into());
     }
 
+    pub(crate) fn fail(&mut self, what: impl Into<String>) {
+        self.failed.push(what.into());
+    }
+
     pub(crate) fn all_met(&self) -> bool {
-        self.rows.iter().all(Row::met)
+        self.failed.is_empty() && self.rows.iter().all(Row::met)
     }
 
     pub(crate) fn print_json(&self, out: &mut impl Write) -> io::Result<()> {
@@ -89,7 +95,8 @@ impl Table {
             }
             writeln!(out)?;
         }
-        self.left_out.iter().try_for_each(|what| writeln!(out, "left out: {what}"))
+        self.left_out.iter().try_for_each(|what| writeln!(out, "left out: {what}"))?;
+        self.failed.iter().try_for_each(|what| writeln!(out, "failed: {what}"))
     }
 }
 

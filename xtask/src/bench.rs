@@ -1,4 +1,4 @@
-//! `cargo xtask bench sim`: how fast the simulator is, against bare loops and other simulators.
+//! `cargo xtask bench sim|check|lab|net`: how fast things are, and against what.
 
 use std::path::Path;
 use std::process::Command;

@@ -17,6 +17,8 @@ usage: cargo xtask COMMAND
                     (--without-tests leaves the tests out)
   bench sim         how fast the simulator is, as ratios (--quick for a first look)
   bench check       how fast the checker is, against stateright and SPIN (--quick)
+  bench lab         how smooth the lab's page is, in a real browser (--quick)
+  bench net         how fast real processes are, against bare sockets, and a soak (--quick)
   mutants           make the classic mistakes on purpose and see that the tests notice
 ";
 

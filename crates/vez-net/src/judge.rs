@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use vez_core::problem::{Court, Tally};
+use vez_core::problem::{self, Tally};
 use vez_core::{
-    Breach, Channel, Ending, NodeId, Notice, Problem, Protocol, Request, Terms, Time, Topology,
+    Breach, Channel, Ending, NodeId, Notice, Problem, Protocol, Reaction, Request, Terms, Time,
+    Topology, Wish,
 };
 use vez_sim::{Messages, Report, TraceEvent, Verdict, What};
 
@@ -22,13 +23,37 @@ pub fn judge<P: Protocol>(
 ) -> Result<(Report, Vec<TraceEvent>), String> {
     let mut hearing = Hearing::<P>::new(topology, config);
     for line in lines {
-        hearing.take(line).map_err(|why| format!("{why}: {}", line.event))?;
+        hearing.take(line)?;
     }
     Ok(hearing.close())
 }
 
-struct Hearing<'a, P: Protocol> {
-    topology: &'a Topology,
+/// A hearing while the processes still run, whatever their algorithm.
+pub trait Court: Send {
+    /// Takes in what happened next: the event as pictures know it, and the promises it broke.
+    fn hear(&mut self, line: &Line) -> Result<Vec<TraceEvent>, String>;
+    /// How every promise fares so far. What only the end can show counts as kept.
+    fn verdicts(&self) -> Vec<Verdict>;
+}
+
+/// The same hearing as [`judge`]'s, to be fed while it goes on.
+pub fn court<P: Protocol>(topology: &Topology, config: &P::Config) -> Box<dyn Court> {
+    Box::new(Hearing::<P>::new(topology, config))
+}
+
+impl<P: Protocol> Court for Hearing<P> {
+    fn hear(&mut self, line: &Line) -> Result<Vec<TraceEvent>, String> {
+        self.take(line)?;
+        Ok(std::mem::take(&mut self.events))
+    }
+
+    fn verdicts(&self) -> Vec<Verdict> {
+        Verdict::of::<P>(&self.spec, &self.broken)
+    }
+}
+
+struct Hearing<P: Protocol> {
+    topology: Topology,
     names: Vec<&'static str>,
     spec: P::Problem,
     tally: <P::Problem as Problem>::Tally,
@@ -40,12 +65,16 @@ struct Hearing<'a, P: Protocol> {
     messages: Messages,
     /// To whom each message went that nobody has heard yet.
     flying: BTreeMap<u64, NodeId>,
+    /// Who is inside, and may leave at any moment.
+    inside: BTreeSet<NodeId>,
+    /// The timers that run, of every process that is known to have booted, and has not crashed.
+    armed: BTreeMap<NodeId, BTreeSet<String>>,
     unexpected: u64,
     unexpected_first: Option<(Time, NodeId, &'static str)>,
 }
 
-impl<'a, P: Protocol> Hearing<'a, P> {
-    fn new(topology: &'a Topology, config: &P::Config) -> Self {
+impl<P: Protocol> Hearing<P> {
+    fn new(topology: &Topology, config: &P::Config) -> Self {
         let mut names = vec!["Message"];
         for more in [
             names_of::<P::Message>(),
@@ -56,7 +85,7 @@ impl<'a, P: Protocol> Hearing<'a, P> {
             names.extend(more);
         }
         Self {
-            topology,
+            topology: topology.clone(),
             names,
             spec: P::Problem::new(topology, Terms::of::<P>(config, topology)),
             tally: <P::Problem as Problem>::Tally::new(topology),
@@ -67,12 +96,18 @@ impl<'a, P: Protocol> Hearing<'a, P> {
             down: BTreeSet::new(),
             messages: Messages::default(),
             flying: BTreeMap::new(),
+            inside: BTreeSet::new(),
+            armed: BTreeMap::new(),
             unexpected: 0,
             unexpected_first: None,
         }
     }
 
     fn take(&mut self, line: &Line) -> Result<(), String> {
+        self.try_to_take(line).map_err(|why| format!("{why}: {}", line.event))
+    }
+
+    fn try_to_take(&mut self, line: &Line) -> Result<(), String> {
         self.now = line.at;
         let node = match line.node {
             None => None,
@@ -90,20 +125,34 @@ impl<'a, P: Protocol> Hearing<'a, P> {
     fn at_process(&mut self, node: NodeId, what: What) -> Result<(), String> {
         let now = self.now;
         let mut breaches = Vec::new();
-        let court = &mut Court { topology: self.topology, breaches: &mut breaches };
+        let topology = &self.topology;
+        let court = &mut problem::Court { topology, breaches: &mut breaches };
         match what {
             What::Request { request, .. } => {
-                let request: Request<P> = read(self.topology, &request)?;
+                let request: Request<P> = read(topology, &request)?;
+                if !self.spec.may(node, &request) {
+                    return Err("no user may ask this now".to_owned());
+                }
+                if P::Problem::request(Wish::Release).is_some_and(|release| release == request) {
+                    self.inside.remove(&node);
+                }
                 self.spec.on_request(node, &request, court);
                 self.tally.on_request(now, node, &request);
             }
             What::Notice { notice, .. } => {
-                let notice: Notice<P> = read(self.topology, &notice)?;
+                let notice: Notice<P> = read(topology, &notice)?;
+                match P::Problem::reaction(&notice) {
+                    Reaction::Hold => self.inside.insert(node),
+                    Reaction::Outside => self.inside.remove(&node),
+                    Reaction::None => false,
+                };
                 self.spec.on_notice(node, &notice, court);
                 self.tally.on_notice(now, node, &notice);
             }
             What::Crash => {
                 self.down.insert(node);
+                self.armed.remove(&node);
+                self.inside.remove(&node);
                 let lost = self.flying.len();
                 self.flying.retain(|_, to| *to != node);
                 self.messages.to_crashed += (lost - self.flying.len()) as u64;
@@ -112,12 +161,24 @@ impl<'a, P: Protocol> Hearing<'a, P> {
             }
             What::Restart { .. } => {
                 self.steps += 1;
+                self.armed.insert(node, BTreeSet::new());
                 if self.down.remove(&node) {
                     self.spec.on_restart(node);
                     self.tally.on_restart(node);
                 }
             }
-            What::Boot | What::Timer { .. } => self.steps += 1,
+            What::Boot => {
+                self.steps += 1;
+                self.armed.insert(node, BTreeSet::new());
+            }
+            What::Arm { kind, text, .. } => {
+                self.armed.entry(node).or_default().insert(format!("{kind} {text}"));
+            }
+            What::Disarm { kind, text } => self.disarm(node, kind, &text),
+            What::Timer { kind, text } => {
+                self.steps += 1;
+                self.disarm(node, kind, &text);
+            }
             What::Receive { id, .. } => {
                 self.steps += 1;
                 let is_first = self.flying.remove(&id).is_some();
@@ -132,6 +193,12 @@ impl<'a, P: Protocol> Hearing<'a, P> {
         }
         self.note(breaches);
         Ok(())
+    }
+
+    fn disarm(&mut self, node: NodeId, kind: &str, text: &str) {
+        if let Some(timers) = self.armed.get_mut(&node) {
+            timers.remove(&format!("{kind} {text}"));
+        }
     }
 
     fn sent(&mut self, to: u64, id: u64, kind: &'static str) -> Result<(), String> {
@@ -158,10 +225,9 @@ impl<'a, P: Protocol> Hearing<'a, P> {
     }
 
     fn close(mut self) -> (Report, Vec<TraceEvent>) {
-        // Real processes are always cut off: nobody knows what would have come.
-        let ending = Ending::Deadline;
+        let ending = if self.is_at_rest() { Ending::Quiescent } else { Ending::Deadline };
         let mut breaches = Vec::new();
-        let court = &mut Court { topology: self.topology, breaches: &mut breaches };
+        let court = &mut problem::Court { topology: &self.topology, breaches: &mut breaches };
         self.spec.at_rest(ending, court);
         self.note(breaches);
         if P::META.channel == Channel::Lossy {
@@ -182,6 +248,17 @@ impl<'a, P: Protocol> Hearing<'a, P> {
             queue_bytes_max: 0,
         };
         (report, self.events)
+    }
+
+    /// Whether nothing more could have come of itself: everybody's trace is here, nobody's timer
+    /// runs, nobody is inside, and no message is on its way. If not, nobody knows what would have
+    /// come.
+    fn is_at_rest(&self) -> bool {
+        let is_still = |timers: Option<&BTreeSet<String>>| timers.is_some_and(BTreeSet::is_empty);
+        let mut live = self.topology.ids().filter(|node| !self.down.contains(node));
+        self.flying.is_empty()
+            && self.inside.is_empty()
+            && live.all(|node| is_still(self.armed.get(&node)))
     }
 
     /// The event as pictures know it.

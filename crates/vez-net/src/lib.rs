@@ -28,10 +28,10 @@ mod wire;
 
 use clock::VectorClock;
 pub use group::{Group, GroupError, Member};
-pub use judge::judge;
+pub use judge::{Court, court, judge};
 pub use log::{Line, Log, LogError, now_line};
 pub use machine::{Asked, Machine, Out, Outbox, Process};
-pub use merge::{Merged, merge};
+pub use merge::{Loom, Merged, merge};
 pub use node::{Node, NodeError, Order, Settings, Told};
 pub use proxy::{Fault, Proxy};
 pub use record::{Header, Record};

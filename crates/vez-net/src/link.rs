@@ -4,6 +4,9 @@
 //! **Invariant:** what was meant for one life of the peer never reaches another: a letter is meant
 //! for the life that had last been heard of, on any connection, when it was written. A broken
 //! connection between two live processes loses nothing and repeats nothing.
+//!
+//! Where messages may be lost but must not be read by others, the same way serves: then nothing is
+//! kept, and what cannot go at once is lost.
 
 use std::collections::VecDeque;
 use std::io;
@@ -22,6 +25,8 @@ use crate::wire::{Frame, Frames, Greeting, Letter, Parcel, encode};
 
 /// A peer that is down or slow is remembered this much; beyond it, the newest is dropped.
 pub(crate) const WAITING_MAX: usize = 1 << 16;
+/// Where messages may be lost, no more than this waits for a connection that is slow.
+pub(crate) const LOSSY_MAX: usize = 1 << 10;
 const RETRY_FIRST: Duration = Duration::from_millis(10);
 const RETRY_MAX: Duration = Duration::from_millis(250);
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
@@ -33,6 +38,8 @@ pub(crate) struct Link {
     pub(crate) address: String,
     pub(crate) greeting: Greeting,
     pub(crate) tls: Option<Arc<Tls>>,
+    /// Whether messages may be lost: then none is kept.
+    pub(crate) is_lossy: bool,
     /// Each with the life of the peer it is meant for; 0 for whichever answers first.
     pub(crate) letters: mpsc::Receiver<(u64, Parcel)>,
     /// The peer's latest life that anybody here has heard of.
@@ -104,6 +111,7 @@ impl Link {
                         None => return,
                     },
                 }
+                self.lose(&mut waiting);
             }
             pause = (pause * 2).min(RETRY_MAX);
         }
@@ -112,6 +120,13 @@ impl Link {
     fn keep(&self, waiting: &mut Waiting, parcel: (u64, Parcel)) {
         if !waiting.add(parcel) {
             self.counters.overflowed(self.peer);
+        }
+    }
+
+    /// Nobody is there to hear what may be lost.
+    fn lose(&self, waiting: &mut Waiting) {
+        if self.is_lossy {
+            waiting.letters.drain(..).for_each(|_| self.counters.unsent());
         }
     }
 
@@ -133,6 +148,7 @@ impl Link {
                 while let Ok(parcel) = self.letters.try_recv() {
                     self.keep(waiting, parcel);
                 }
+                self.lose(waiting);
                 self.latest.fetch_max(life, Ordering::Relaxed);
                 let dropped = waiting.meet(life, heard);
                 self.counters.outlived(dropped);
@@ -167,6 +183,10 @@ impl Link {
                 writer.flush().await?;
                 if unsent < waiting.letters.len() {
                     continue;
+                }
+                if self.is_lossy {
+                    waiting.letters.clear();
+                    unsent = 0;
                 }
             }
             tokio::select! {

@@ -16,6 +16,51 @@ pub struct Merged {
 
 /// Merges the events of the processes `ids` (in index order) and of whoever put faults into them.
 pub fn merge(events: Vec<Line>, ids: &[u64]) -> Merged {
+    let mut merged = Loom::default().weave(events, ids);
+    end_pauses(&mut merged.lines);
+    merged
+}
+
+/// Merges a trace that still grows, a stretch at a time.
+#[derive(Clone, Debug, Default)]
+pub struct Loom {
+    /// When the first thing happened.
+    first: Option<Time>,
+    /// When the last thing did, from then on.
+    now: Time,
+}
+
+impl Loom {
+    /// Merges what happened after everything merged before.
+    pub fn weave(&mut self, events: Vec<Line>, ids: &[u64]) -> Merged {
+        let Some(least) = events.iter().map(|line| line.at).min() else {
+            return Merged::default();
+        };
+        let first = *self.first.get_or_insert(least);
+        Weave::new(lanes(events, ids)).run(first, &mut self.now)
+    }
+
+    /// A moment, as what was merged counts it.
+    pub fn since_first(&self, at: Time) -> Time {
+        self.first.map_or(Time::ZERO, |first| at.max(first) - first)
+    }
+}
+
+/// A pause is written down when it begins; how long it was shows when it is over.
+fn end_pauses(lines: &mut [Line]) {
+    for index in 0..lines.len() {
+        let Line { at, node, ref event, .. } = lines[index];
+        if lines[index].kind() != "pause" || !event["until_ms"].is_null() {
+            continue;
+        }
+        let ends = |line: &&Line| line.node == node && matches!(line.kind(), "resume" | "crash");
+        let end = lines[index..].iter().find(ends).or(lines.last()).map_or(at, |line| line.at);
+        let begun = event["t_ms"].as_f64().unwrap_or_default();
+        lines[index].event["until_ms"] = (begun + (end - at).as_millis_f64()).into();
+    }
+}
+
+fn lanes(events: Vec<Line>, ids: &[u64]) -> Vec<Vec<Line>> {
     let mut lanes: Vec<Vec<Line>> = vec![Vec::new(); ids.len() + 1];
     let mut crashes: Vec<Vec<Line>> = vec![Vec::new(); ids.len()];
     for line in events {
@@ -32,7 +77,7 @@ pub fn merge(events: Vec<Line>, ids: &[u64]) -> Merged {
         lane.sort_by_key(|line| line.life);
         *lane = with_crashes(std::mem::take(lane), crashes);
     }
-    Weave::new(lanes).run()
+    lanes
 }
 
 /// Between two lives there is a crash: where it was noted, or right after the last thing the
@@ -90,16 +135,14 @@ impl Weave {
         Self { heads: vec![0; lanes.len()], own, lanes }
     }
 
-    fn run(mut self) -> Merged {
+    fn run(mut self, first: Time, now: &mut Time) -> Merged {
         let mut merged = Merged::default();
-        let first = self.lanes.iter().flatten().map(|line| line.at).min().unwrap_or_default();
-        let mut now = Time::ZERO;
         while let Some((lane, is_causal)) = self.next() {
             let mut line = self.lanes[lane][self.heads[lane]].clone();
             self.heads[lane] += 1;
             merged.contradictions += u64::from(!is_causal);
-            now = now.max(line.at - first);
-            line.at = now;
+            *now = (*now).max(line.at.max(first) - first);
+            line.at = *now;
             merged.lines.push(line);
         }
         merged
@@ -182,6 +225,30 @@ mod tests {
         assert_eq!(told(lines.clone()), ["0 1 boot", "1 2 boot"]);
         lines.push(Line { life: None, clock: Vec::new(), ..line(3, 2, 0, &[], "crash") });
         assert_eq!(told(lines).last().unwrap(), "2 2 crash");
+    }
+
+    #[test]
+    fn a_pause_lasts_until_it_is_over_or_its_process_is() {
+        let fault =
+            |at, node, what| Line { life: None, clock: vec![], ..line(at, node, 0, &[], what) };
+        let mut lines = vec![line(1, 1, 5, &[1, 0], "boot"), line(9, 2, 5, &[0, 1], "boot")];
+        lines.extend([fault(2, 1, "pause"), fault(5, 1, "resume"), fault(6, 1, "pause")]);
+        let merged = merge(lines, &[1, 2]);
+        let ends: Vec<_> =
+            merged.lines.iter().filter_map(|line| line.event["until_ms"].as_f64()).collect();
+        assert_eq!(ends, [3.0, 3.0]);
+    }
+
+    #[test]
+    fn what_is_merged_bit_by_bit_is_merged_as_at_once() {
+        let lines: Vec<Line> = (0..40)
+            .map(|at| line(at + 3, 1 + at % 2, 5, &[at / 2 + 1 - at % 2, at.div_ceil(2)], "boot"))
+            .collect();
+        let whole = merge(lines.clone(), &[1, 2]).lines;
+        let mut loom = super::Loom::default();
+        let parts = lines.chunks(7).flat_map(|part| loom.weave(part.to_vec(), &[1, 2]).lines);
+        assert_eq!(parts.collect::<Vec<_>>(), whole);
+        assert_eq!(loom.since_first(Time::from_millis(8)), Time::from_millis(5));
     }
 
     proptest! {

@@ -198,6 +198,8 @@ impl Node {
             let moment = timer.map(|(at, _)| at).into_iter().chain(self.leave_at).min();
             let alarm = async {
                 match moment {
+                    // A sleep lasts a millisecond at least.
+                    Some(moment) if moment <= Instant::now() => (),
                     Some(moment) => sleep_until(moment).await,
                     None => std::future::pending().await,
                 }

@@ -11,15 +11,15 @@ use vez_core::NodeId;
 
 use crate::counters::Counters;
 use crate::door::Door;
-use crate::group::{Group, Member};
-use crate::link::{Link, WAITING_MAX};
+use crate::group::Group;
+use crate::link::{LOSSY_MAX, Link, WAITING_MAX};
 use crate::node::{Event, NodeError};
 use crate::tls::Tls;
 use crate::udp::Air;
 use crate::wire::{Greeting, Parcel};
 
 pub(crate) enum Ways {
-    Links { links: Vec<Option<Way>>, ids: Vec<u64>, counters: Arc<Counters> },
+    Links { links: Vec<Option<Way>>, ids: Vec<u64>, is_lossy: bool, counters: Arc<Counters> },
     Air(Air),
 }
 
@@ -42,14 +42,16 @@ pub(crate) struct Call<'a> {
 impl Ways {
     pub(crate) fn send(&self, to: NodeId, parcel: Parcel) {
         match self {
-            Self::Links { links, ids, counters } => {
+            Self::Links { links, ids, is_lossy, counters } => {
                 let link = links[to.index()].as_ref();
                 let send = |link: &Way| {
                     let life = link.latest.load(Ordering::Relaxed);
                     link.letters.try_send((life, parcel)).is_err()
                 };
-                if link.is_some_and(send) {
-                    counters.overflowed(ids[to.index()]);
+                match link.is_some_and(send) {
+                    true if *is_lossy => counters.unsent(),
+                    true => counters.overflowed(ids[to.index()]),
+                    false => (),
                 }
             }
             Self::Air(air) => air.send(to, parcel),
@@ -68,8 +70,8 @@ impl Call<'_> {
     ) -> Result<(Ways, String), NodeError> {
         let address = self.address().to_owned();
         let failed = |error| NodeError::Listen(address.clone(), error);
-        if is_lossy {
-            let socket = Arc::new(UdpSocket::bind(&address).await.map_err(failed)?);
+        if is_lossy && tls.is_none() {
+            let socket = UdpSocket::bind(&address).await.map_err(failed)?;
             let local = socket.local_addr().map_err(failed)?;
             guarded(local, insecure)?;
             return Ok((self.air(socket, tasks).await, local.to_string()));
@@ -77,7 +79,8 @@ impl Call<'_> {
         let listener = TcpListener::bind(&address).await.map_err(failed)?;
         let local = listener.local_addr().map_err(failed)?;
         guarded(local, insecure || tls.is_some())?;
-        Ok((self.links(listener, tls.map(Arc::new).as_ref(), tasks), local.to_string()))
+        let tls = tls.map(Arc::new);
+        Ok((self.links(listener, is_lossy, tls.as_ref(), tasks), local.to_string()))
     }
 
     fn address(&self) -> &str {
@@ -85,16 +88,20 @@ impl Call<'_> {
         mine.map_or("", |member| &member.address)
     }
 
-    async fn air(self, socket: Arc<UdpSocket>, tasks: &mut JoinSet<()>) -> Ways {
-        let reaches: Vec<&str> = self.group.members.iter().map(Member::reach).collect();
-        let counters = Arc::clone(self.counters);
-        let air = Air::open(Arc::clone(&socket), self.greeting, &reaches, counters).await;
-        let (group, counters) = (Arc::clone(self.group), Arc::clone(self.counters));
-        tasks.spawn(Air::listen(socket, self.greeting, group, self.events, counters));
+    async fn air(self, socket: UdpSocket, tasks: &mut JoinSet<()>) -> Ways {
+        let Self { group, greeting, events, counters, .. } = self;
+        let (air, ear) = Air::open(socket, greeting, group, events, counters).await;
+        tasks.spawn(ear.listen());
         Ways::Air(air)
     }
 
-    fn links(self, listener: TcpListener, tls: Option<&Arc<Tls>>, tasks: &mut JoinSet<()>) -> Ways {
+    fn links(
+        self,
+        listener: TcpListener,
+        is_lossy: bool,
+        tls: Option<&Arc<Tls>>,
+        tasks: &mut JoinSet<()>,
+    ) -> Ways {
         let members = &self.group.members;
         let door = Door {
             greeting: self.greeting,
@@ -112,12 +119,13 @@ impl Call<'_> {
                 links.push(None);
                 continue;
             }
-            let (sender, letters) = mpsc::channel(WAITING_MAX);
+            let (sender, letters) = mpsc::channel(if is_lossy { LOSSY_MAX } else { WAITING_MAX });
             let link = Link {
                 peer: member.id,
                 address: member.reach().to_owned(),
                 greeting: self.greeting,
                 tls: tls.cloned(),
+                is_lossy,
                 letters,
                 latest: Arc::clone(&latest),
                 events: self.events.clone(),
@@ -127,7 +135,7 @@ impl Call<'_> {
             links.push(Some(Way { letters: sender, latest }));
         }
         let ids = members.iter().map(|member| member.id).collect();
-        Ways::Links { links, ids, counters: Arc::clone(self.counters) }
+        Ways::Links { links, ids, is_lossy, counters: Arc::clone(self.counters) }
     }
 }
 

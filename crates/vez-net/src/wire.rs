@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use crate::VectorClock;
 
 /// Changes with every change of the frames: others are refused.
-pub(crate) const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 2;
 /// No message of any algorithm comes near.
 pub(crate) const FRAME_MAX: usize = 1 << 20;
 

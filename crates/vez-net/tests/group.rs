@@ -157,6 +157,39 @@ async fn a_second_process_with_an_id_that_lives_is_refused() {
     assert!(!three.life.is_finished());
 }
 
+/// One of the group that is elsewhere than the others think.
+fn elsewhere(group: &Group, id: u64) -> Group {
+    let mut other = self::group(group.members.len() as u64);
+    for (mine, theirs) in other.members.iter_mut().zip(&group.members) {
+        if theirs.id != id {
+            *mine = theirs.clone();
+        }
+    }
+    other
+}
+
+async fn ended(running: Running) -> String {
+    let ended = timeout(Duration::from_secs(20), running.life).await.expect("it ends").unwrap();
+    ended.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn a_second_process_with_an_id_that_lives_is_refused_through_the_air_too() {
+    let group = group(3);
+    let mut nodes = Vec::new();
+    for id in 1..=3 {
+        nodes.push(start::<WeightedMajority>(&group, id).await);
+    }
+    nodes[2].order(Order::Wish(Wish::Start)).await;
+    for node in &mut nodes {
+        node.next(|told| matches!(told, Told::Notice { kind: "Leader", .. })).await;
+    }
+    let impostor = start::<WeightedMajority>(&elsewhere(&group, 3), 3).await;
+    let error = ended(impostor).await;
+    assert!(error.contains("the id is taken by a process that is alive"), "{error}");
+    assert!(nodes.iter().all(|node| !node.life.is_finished()));
+}
+
 #[test]
 fn a_group_that_makes_no_sense_says_why() {
     let member = |id, port: u16| format!("[[node]]\nid = {id}\naddress = \"127.0.0.1:{port}\"\n");

@@ -47,6 +47,7 @@ pub fn judge(
     let ids: Vec<u64> = header.group.members.iter().map(|member| member.id).collect();
     let last = whole.lines.iter().map(|line| line.at).max().unwrap_or_default();
     for &node in crashed {
+        header.group.node(node).context("--crashed")?;
         let event = json!({ "event": "crash" });
         whole.lines.push(Line { at: last, node: Some(node), life: None, clock: vec![], event });
     }

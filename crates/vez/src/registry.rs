@@ -10,7 +10,7 @@ use vez_algorithms::{Visitor, visit_all};
 use vez_check::{CheckError, Hooks};
 use vez_core::kind::variants_of;
 use vez_core::{Meta, NodeId, Problem, Promise, Protocol, Request, Topology};
-use vez_net::{Line, Machine};
+use vez_net::{Court, Line, Machine};
 use vez_sim::{Plan, Report, Trace, TraceEvent};
 
 use crate::rules::Rules;
@@ -44,6 +44,8 @@ pub struct Entry {
     pub process: fn(NodeId, Arc<Topology>, &toml::Table, u64) -> Box<dyn Machine>,
     /// Judges what real processes wrote down.
     pub judge: Judge,
+    /// Judges them while they run.
+    pub court: fn(&Topology, &toml::Table) -> Box<dyn Court>,
 }
 
 pub type Check = fn(
@@ -113,6 +115,7 @@ impl Visitor for Table {
             judge: |topology, table, lines| {
                 vez_net::judge::<P>(topology, &checked::<P>(table), lines)
             },
+            court: |topology, table| vez_net::court::<P>(topology, &checked::<P>(table)),
         });
     }
 }

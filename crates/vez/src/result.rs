@@ -19,7 +19,9 @@ pub struct RunResult<'a> {
     outcome: &'static str,
     time_ms: f64,
     steps: u64,
-    rounds: u64,
+    /// Not known of real processes, whose traces do not say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounds: Option<u64>,
     messages: MessagesResult<'a>,
     promises: Vec<PromiseResult<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,7 +140,7 @@ impl<'a> RunResult<'a> {
             outcome: outcome_word(report.ending),
             time_ms: report.time.as_millis_f64(),
             steps: report.steps,
-            rounds: report.rounds,
+            rounds: Some(report.rounds),
             messages: MessagesResult {
                 total: messages.total,
                 by_kind: ByKind(messages),
@@ -151,6 +153,11 @@ impl<'a> RunResult<'a> {
             mutex,
             unexpected: report.unexpected,
         }
+    }
+
+    /// Of processes that really ran.
+    pub fn judged(resolved: &'a Resolved, report: &'a Report) -> Self {
+        Self { rounds: None, ..Self::new(resolved, report) }
     }
 }
 

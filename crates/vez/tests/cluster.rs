@@ -193,6 +193,10 @@ fn a_script_that_fails_says_at_which_line() {
     assert!(told.contains("line 2: hop 3: `hop 3` is no command"), "{told}");
     let told = failed("\nwait leads 1 within 50ms\n");
     assert!(told.contains("line 2: wait leads 1 within 50ms"), "{told}");
-    let told = failed("kill 9\n");
-    assert!(told.contains("no process has the uid 9"), "{told}");
+    for line in ["kill 9\n", "suspect 1 9\n"] {
+        let told = failed(line);
+        assert!(told.contains("no process has the uid 9"), "{told}");
+    }
+    let told = failed("cont 1\n");
+    assert!(told.contains("P1 is not stopped"), "{told}");
 }

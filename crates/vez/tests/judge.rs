@@ -79,6 +79,33 @@ fn half_a_line_is_left_out_with_a_word() {
 }
 
 #[test]
+fn who_waits_when_nothing_more_can_come_is_in_a_deadlock_and_else_only_waits() {
+    const BOOTS: &str = r#""event":"boot""#;
+    const ARMS: &str = r#""event":"arm","kind":"Message","text":"t","until_ms":9"#;
+    let broken = |name: &str, more: &str| {
+        let folder = scratch(name);
+        let first = [line(1, 1, [1, 0], BOOTS), line(2, 1, [2, 0], ASKS)];
+        fs::write(folder.join("1.jsonl"), header(1) + &first.concat()).unwrap();
+        fs::write(folder.join("2.jsonl"), header(2) + more).unwrap();
+        let result: serde_json::Value =
+            serde_json::from_slice(&judge(&[path(&folder), "--format", "json"]).stdout).unwrap();
+        assert!(result.get("rounds").is_none(), "{result}");
+        let promises = result["promises"].as_array().unwrap().iter();
+        let broken = promises.filter(|promise| promise["kept"] == false);
+        let names = broken.map(|promise| promise["name"].as_str().unwrap().to_owned());
+        (result["outcome"].as_str().unwrap().to_owned(), names.collect::<Vec<_>>())
+    };
+    let both = ["no-deadlock", "no-starvation"].map(str::to_owned).to_vec();
+    let starves = vec!["no-starvation".to_owned()];
+    let boots = line(1, 2, [0, 1], BOOTS);
+    assert_eq!(broken("rests", &boots), ("quiescent".to_owned(), both));
+    // A timer may yet fire; and of a process without a trace nothing is known.
+    let armed = boots + &line(2, 2, [0, 2], ARMS);
+    assert_eq!(broken("armed", &armed), ("deadline".to_owned(), starves.clone()));
+    assert_eq!(broken("unknown", ""), ("deadline".to_owned(), starves));
+}
+
+#[test]
 fn who_died_inside_is_no_longer_there() {
     let folder = traces("died", 2);
     let file = folder.join("1.jsonl");
@@ -120,4 +147,12 @@ fn what_is_no_trace_is_named_by_file_and_line() {
     assert!(told.contains("1.jsonl, line 3: expected t_ms"), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
     assert_eq!(judge(&["nowhere.jsonl"]).status.code(), Some(2));
+    let folder = traces("asked-twice", 3);
+    let file = folder.join("1.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text + &line(5, 1, [4, 0], ASKS) + &line(6, 1, [5, 0], ASKS)).unwrap();
+    let told = String::from_utf8(judge(&[path(&folder)]).stderr).unwrap();
+    assert!(told.contains("no user may ask this now"), "{told}");
+    let told = String::from_utf8(judge(&[path(&folder), "--crashed", "9"]).stderr).unwrap();
+    assert!(told.contains("--crashed: no node has the id 9"), "{told}");
 }

@@ -2,6 +2,7 @@
 // What can be done to processes, links and messages: the menus of the stage.
 
 import { moment, span, t } from "./i18n.js";
+import { liveLinkMenu, liveProcessMenu } from "./live.js";
 import { openMenu } from "./menu.js";
 import { HEARD } from "./timeline.js";
 import { addAt, editTime, percent, setLink, setMessage } from "./scenario.js";
@@ -25,6 +26,9 @@ export function delays(lab, count) {
 
 /** Lets something happen now. @param {Lab} lab @param {string} word @param {any} value */
 export function happenNow(lab, word, value) {
+  // Of real processes only the network is parted this way.
+  if (lab.side.live && word === "partition")
+    return lab.side.live.order(`partition ${value.map((/** @type {number[]} */ group) => group.join(",")).join("/")}`);
   const at = editTime(lab);
   return lab.edit((scenario) => addAt(scenario, at, word, value), at);
 }
@@ -33,6 +37,7 @@ export function happenNow(lab, word, value) {
 export function processMenu(lab, index, place) {
   const timeline = lab.timeline;
   if (!timeline) return;
+  if (lab.side.live) return liveProcessMenu(lab.side.live, index, place);
   const words = t().edit;
   const uid = timeline.uids[index];
   const name = timeline.names[index];
@@ -128,6 +133,7 @@ function suspectMenu(lab, index, place) {
 export function linkMenu(lab, a, b, place) {
   const timeline = lab.timeline;
   if (!timeline) return;
+  if (lab.side.live) return liveLinkMenu(lab.side.live, a, b, place);
   const words = t().edit;
   const [one, other] = [timeline.uids[a], timeline.uids[b]];
   const [oneName, otherName] = [timeline.names[a], timeline.names[b]];

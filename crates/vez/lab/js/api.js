@@ -41,6 +41,16 @@ export async function exportAs(scenario, format) {
   return (await ask(`/api/export?format=${encodeURIComponent(format)}`, post({ scenario }))).text();
 }
 
+/** What a cluster that runs has done since. @param {number} from @returns {Promise<import("./types.js").Stretch>} */
+export async function live(from) {
+  return (await ask(`/api/live?from=${from}`)).json();
+}
+
+/** Has something done to it. @param {string} line */
+export async function sayLive(line) {
+  await ask("/api/live", post({ line }));
+}
+
 /** @param {object} question @returns {Promise<number>} */
 export async function startCheck(question) {
   return (await (await ask("/api/check", post(question))).json()).id;

@@ -58,7 +58,8 @@ export function makeEdit(lab) {
   const flights = el("ul", { class: "entries" });
   const list = el("ul", { class: "entries" });
   const headings = [el("h2", { class: "label" }), el("h2", { class: "label" })];
-  fill(panel, state, form, headings[0], flights, headings[1], list);
+  const plain = el("p", { class: "prose", "data-testid": "edit-live" });
+  fill(panel, state, plain, form, headings[0], flights, headings[1], list);
 
   const actions = () => {
     const mutex = lab.timeline?.run.result.problem === "mutex";
@@ -291,6 +292,10 @@ export function makeEdit(lab) {
 
   function draw() {
     if (!lab.timeline) return;
+    const isLive = lab.side.live !== null;
+    for (const part of [form, flights, list, ...headings]) part.style.display = isLive ? "none" : "";
+    plain.hidden = !isLive;
+    fill(plain, t().live.hint);
     drawForm();
     drawList();
     drawNow();

@@ -35,6 +35,7 @@ export function makeKeys(lab, dock, stepper) {
     k: () => click("open-share"),
     l: () => click("switch-language"),
     t: () => click("switch-theme"),
+    n: () => click("follow"),
     "?": showKeys,
   };
   for (let digit = 1; digit <= 9; digit++) keys[String(digit)] = () => dock.showAt(digit - 1);

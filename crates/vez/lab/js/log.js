@@ -143,6 +143,7 @@ export function makeLog(lab) {
     follow();
     render();
   }).observe(list);
+  lab.on("grow", rebuild);
   lab.on("run", () => (shown === lab.timeline ? render() : words()));
   lab.on("language", words);
   lab.on("step", () => {

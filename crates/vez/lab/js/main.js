@@ -3,6 +3,7 @@
 //
 // What a test can take hold of, by `data-testid`:
 //   open-library, library-search, algorithm-NAME, story-ID    pick an algorithm or a story
+//   follow                                                     goes along with a cluster that runs
 //   undo, redo, switch-language, switch-theme, open-keys       the bar above
 //   play, step-back, step-forward, to-start, to-end, scrubber, speed, skip-quiet, position
 //   previous-KIND, next-KIND     jumps; KIND is receive, violation, and entry or election
@@ -39,6 +40,7 @@ import { language, setLanguage, t } from "./i18n.js";
 import { icon } from "./icons.js";
 import { makeKeys } from "./keys.js";
 import { makeLibrary } from "./library.js";
+import { Live } from "./live.js";
 import { makeLog } from "./log.js";
 import { startTheme, switchTheme } from "./palette.js";
 import { makePredict } from "./predict.js";
@@ -90,7 +92,7 @@ function makeStages() {
       fill(host, ...stages.map((stage) => stage.root));
     host.classList.toggle("two", stages.length > 1);
   });
-  lab.on(["run", "sides", "language", "busy", "theme"], () => stages.forEach((stage) => stage.update()));
+  lab.on(["run", "grow", "sides", "language", "busy", "theme"], () => stages.forEach((stage) => stage.update()));
   lab.on("frame", () => stages.forEach((stage) => stage.moved()));
   lab.on("select", () => stages.forEach((stage) => stage.invalidate()));
 }
@@ -140,8 +142,9 @@ async function start() {
     toast(t().app.offline, "error");
     return;
   }
-  // What the address holds, or a story that shows what this is about.
+  // A cluster that runs, what the address holds, or a story that shows what this is about.
   lab.setSides([new Side({ algorithm: lab.catalogue.algorithms[0].name })], 0);
+  if (lab.catalogue.live) return new Live(lab).start();
   if (await openLink(lab, location.hash)) return;
   const story = lab.catalogue.stories.find((other) => other.id === FIRST_STORY) ?? lab.catalogue.stories[0];
   await lab.open(story.scenario, story.scenario);

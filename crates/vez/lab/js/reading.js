@@ -150,7 +150,7 @@ export function makePromises(lab) {
     const { timeline, side } = lab;
     if (!timeline) return;
     const words = t().promises;
-    const over = side.position >= timeline.steps && lab.time >= timeline.duration;
+    const over = !side.live && side.position >= timeline.steps && lab.time >= timeline.duration;
     const broken = new Set();
     const rows = timeline.run.result.promises.map((promise) => {
       const step = violationOf(timeline, promise.name);
@@ -212,6 +212,7 @@ export function makePromises(lab) {
     fill(panel, el("h2", { class: "label" }, t().promises.label), lights, summary);
     update();
   });
+  lab.on("grow", () => (key = ""));
   lab.on("step", lazily);
 }
 
@@ -310,7 +311,7 @@ export function makeCounters(lab) {
     ];
     values.forEach((value, i) => cells[i] && setText(cells[i], number(value)));
   }
-  lab.on(["run", "language", "sides", "theme"], draw);
+  lab.on(["run", "grow", "language", "sides", "theme"], draw);
   lab.on("step", update);
   new ResizeObserver(update).observe(panel);
 }

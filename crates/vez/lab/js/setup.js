@@ -38,6 +38,7 @@ export function makeSetup(lab) {
   function draw() {
     const { side } = lab;
     if (!side?.timeline) return;
+    if (side.live) return fill(panel, el("p", { class: "prose" }, t().live.fixed));
     const words = t().setup;
     const { scenario } = side;
     const algorithm = lab.algorithm(scenario.algorithm);

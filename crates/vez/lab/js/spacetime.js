@@ -17,6 +17,8 @@ const ROW_MAX = 44;
 const ARROWS_MAX = 2500;
 /** The window first shows so many message delays. */
 const FIRST_DELAYS = 26;
+/** Of processes that really run, so much time: a message takes next to none of it. */
+const LIVE_MS = 4000;
 
 /** @param {import("./state.js").Lab} lab */
 export function makeSpacetime(lab) {
@@ -60,10 +62,15 @@ export function makeSpacetime(lab) {
   function fresh() {
     const timeline = lab.timeline;
     if (timeline && shown !== timeline) {
-      const kept = shown !== null && shown.n === timeline.n && view.width <= timeline.duration * 1.1;
+      const isLive = lab.side.live !== null;
+      const kept =
+        shown !== null &&
+        shown.n === timeline.n &&
+        (isLive ? shown.run.scenario === timeline.run.scenario : view.width <= timeline.duration * 1.1);
       shown = timeline;
       if (!kept) {
-        view.width = Math.max(0.001, Math.min(timeline.duration * 1.03, timeline.messages.delay * FIRST_DELAYS));
+        const some = Math.min(timeline.duration * 1.03, timeline.messages.delay * FIRST_DELAYS);
+        view.width = isLive ? LIVE_MS : Math.max(0.001, some);
         view.from = 0;
         view.top = 0;
         free = false;
@@ -150,7 +157,7 @@ export function makeSpacetime(lab) {
     drag = null;
   });
   const size = watchSize(host, invalidate);
-  lab.on(["run", "sides"], fresh);
+  lab.on(["run", "grow", "sides"], fresh);
   lab.on(["theme", "select"], invalidate);
   lab.on("language", () => {
     words();

@@ -30,15 +30,17 @@ export class Side {
     /** @type {AbortController|null} */
     this.asking = null;
     this.readOnly = false;
+    /** The cluster that runs, if this is one. @type {import("./live.js").Live|null} */
+    this.live = null;
   }
 }
 
 /**
- * - `run`: a side has another run; `sides`: there are one or two now, or another is active
+ * - `run`: a side has another run; `grow`: its run has become longer; `sides`: there are one or two now, or another is active
  * - `frame`: the time moved; `step`: a position moved, at most four times a second while playing
  * - `play`, `select`, `language`, `theme`, `busy`: what they say; `watch`: someone wants to see the
  *   state of the process selected
- * @typedef {"run"|"sides"|"frame"|"step"|"play"|"select"|"watch"|"language"|"theme"|"busy"} Topic
+ * @typedef {"run"|"grow"|"sides"|"frame"|"step"|"play"|"select"|"watch"|"language"|"theme"|"busy"} Topic
  */
 
 /** While playing, what is read (not watched) follows this often. */
@@ -47,7 +49,7 @@ const STEP_INTERVAL_MS = 250;
 export class Lab {
   constructor() {
     /** @type {import("./types.js").Catalogue} */
-    this.catalogue = { limits: { nodes: 500, events: 200_000, body_bytes: 1 << 20 }, algorithms: [], stories: [] };
+    this.catalogue = { limits: { nodes: 500, events: 200_000, body_bytes: 1 << 20 }, algorithms: [], stories: [], live: false };
     /** @type {Side[]} */
     this.sides = [];
     this.active = 0;
@@ -132,7 +134,7 @@ export class Lab {
    * Shows a run, from wherever it came.
    * @param {Side} side
    * @param {import("./types.js").Run} run
-   * @param {{keep?: boolean, at?: number}} [options]
+   * @param {{keep?: boolean, at?: number, grows?: boolean}} [options]
    */
   show(side, run, options = {}) {
     side.timeline = new Timeline(run);
@@ -145,7 +147,7 @@ export class Lab {
     this.seek(Math.min(this.time, this.duration));
     // A run begins before anything of its first moment has happened.
     if (!options.keep && options.at === undefined) this.#place(this.sides.map((other) => other.timeline?.base ?? 0));
-    this.emit("run");
+    this.emit(options.grows ? "grow" : "run");
     this.emit("step");
   }
 
@@ -157,7 +159,7 @@ export class Lab {
   async edit(change, at) {
     const side = this.side;
     if (side.readOnly) {
-      toast(t().edit.readOnly, "error");
+      toast(side.live ? t().live.readOnly : t().edit.readOnly, "error");
       return false;
     }
     this.pause();
@@ -192,6 +194,7 @@ export class Lab {
     // What was only shown cannot be run again.
     const remember = side.timeline !== null && !side.readOnly;
     side.readOnly = false;
+    side.live = null;
     side.selected = -1;
     return this.load(side, structuredClone(scenario), { remember, origin });
   }

@@ -140,7 +140,7 @@ export function makeTransport(lab, stepper) {
   };
   lab.on(["language", "run"], words);
   lab.on("play", playing);
-  lab.on(["frame", "run", "theme"], redraw);
+  lab.on(["frame", "run", "grow", "theme"], redraw);
   lab.on(["step", "run", "language"], stepped);
   const size = watchSize(canvas, redraw);
 }

@@ -38,6 +38,7 @@
  * @property {{nodes: number, events: number, body_bytes: number}} limits
  * @property {Algorithm[]} algorithms
  * @property {Story[]} stories
+ * @property {boolean} live whether a cluster runs that can be watched
  */
 
 /**
@@ -129,6 +130,20 @@
  * @property {Topology} topology
  * @property {TraceEvent[]} events
  * @property {number} dropped
+ */
+
+/**
+ * What has happened to a cluster that runs, from one look to the next.
+ * @typedef {object} Stretch
+ * @property {Scenario} scenario
+ * @property {"mutex"|"election"} problem
+ * @property {Topology} topology
+ * @property {PromiseResult[]} promises
+ * @property {number} now_ms
+ * @property {TraceEvent[]} events
+ * @property {number} next
+ * @property {boolean} more
+ * @property {string|null} stuck
  */
 
 /**

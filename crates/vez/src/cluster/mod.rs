@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use rustix::process::Signal;
+use tokio::signal::unix;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use vez_core::{Channel, Time};
@@ -19,6 +20,7 @@ use vez_net::{Fault, Group, Proxy, now_line};
 use vez_sim::What;
 
 use crate::judged::{self, Judged};
+use crate::lab::Order;
 use crate::process::now_or_ever;
 use crate::registry::Entry;
 use child::{News, Running, Start, Tidings};
@@ -48,12 +50,44 @@ pub struct Cluster<'a> {
     view: View,
     running: BTreeMap<u64, Running>,
     runs: u64,
-    stopped: BTreeMap<u64, Instant>,
+    stopped: BTreeSet<u64>,
+    interrupts: Interrupts,
     news: mpsc::UnboundedReceiver<News>,
     sender: mpsc::UnboundedSender<News>,
     faults: File,
     since: Instant,
     say: Say<'a>,
+}
+
+/// Whoever is at the keyboard, or at the machine, wants it to end.
+struct Interrupts {
+    interrupt: unix::Signal,
+    terminate: unix::Signal,
+}
+
+#[derive(Debug)]
+struct Interrupted;
+
+impl std::fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted")
+    }
+}
+
+impl std::error::Error for Interrupted {}
+
+impl Interrupts {
+    fn new() -> std::io::Result<Self> {
+        let interrupt = unix::signal(unix::SignalKind::interrupt())?;
+        Ok(Self { interrupt, terminate: unix::signal(unix::SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => (),
+            _ = self.terminate.recv() => (),
+        }
+    }
 }
 
 const READY_WITHIN: Duration = Duration::from_mins(1);
@@ -77,7 +111,8 @@ impl<'a> Cluster<'a> {
             proxy,
             running: BTreeMap::new(),
             runs: 0,
-            stopped: BTreeMap::new(),
+            stopped: BTreeSet::new(),
+            interrupts: Interrupts::new()?,
             news,
             sender,
             faults,
@@ -93,34 +128,44 @@ impl<'a> Cluster<'a> {
         Ok(cluster)
     }
 
-    /// Obeys every line, to the last or to `quit`. How many failed.
+    /// Obeys every line, to the last or to `quit`.
     pub async fn obey(
         &mut self,
-        lines: &mut mpsc::UnboundedReceiver<String>,
+        orders: &mut mpsc::UnboundedReceiver<Order>,
     ) -> anyhow::Result<()> {
         let mut number = 0;
         loop {
-            let line = tokio::select! {
-                line = lines.recv() => line,
+            let order = tokio::select! {
+                order = orders.recv() => order,
                 Some(news) = self.news.recv() => {
                     self.hear(news).await?;
                     continue;
                 }
-                _ = tokio::signal::ctrl_c() => None,
+                () = self.interrupts.next() => None,
             };
-            let Some(line) = line else { return Ok(()) };
-            number += 1;
-            let done = match script::understand(&line) {
-                Ok(None) => continue,
+            let Some(Order { line, answer }) = order else { return Ok(()) };
+            number += u64::from(answer.is_none());
+            let deed = script::understand(&line).map_err(anyhow::Error::msg);
+            let done = match deed {
+                Ok(None) => Ok(()),
+                Ok(Some(Deed::Quit | Deed::Wait(..) | Deed::Sleep(_))) if answer.is_some() => {
+                    Err(anyhow::anyhow!("`{}` is for the console", line.trim()))
+                }
                 Ok(Some(Deed::Quit)) => return Ok(()),
                 Ok(Some(deed)) => self.perform(deed).await,
-                Err(why) => Err(anyhow::Error::msg(why)),
+                Err(error) => Err(error),
             };
-            if let Err(error) = done {
-                if !self.plan.forgiving {
+            match (done, answer) {
+                (Err(error), _) if error.is::<Interrupted>() => return Ok(()),
+                (done, Some(answer)) => {
+                    // Who asked may not wait for it any more.
+                    let _ = answer.send(done.map_err(|error| format!("{error:#}")));
+                }
+                (Err(error), None) if self.plan.forgiving => self.tell(&format!("{error:#}")),
+                (Err(error), None) => {
                     return Err(error.context(format!("line {number}: {}", line.trim())));
                 }
-                self.tell(&format!("{error:#}"));
+                (Ok(()), None) => (),
             }
         }
     }
@@ -130,9 +175,6 @@ impl<'a> Cluster<'a> {
         // None sees another die.
         for running in self.running.values() {
             running.signal(Signal::STOP);
-        }
-        for id in self.stopped.keys().copied().collect::<Vec<_>>() {
-            self.note_pause(id)?;
         }
         for running in self.running.values_mut() {
             running.signal(Signal::KILL);
@@ -212,16 +254,12 @@ impl<'a> Cluster<'a> {
         writeln!(self.faults, "{line}").context("the trace of faults")
     }
 
+    /// How long it will be shows when it is over.
     fn note_pause(&mut self, id: u64) -> anyhow::Result<()> {
-        let Some(since) = self.stopped.remove(&id) else { return Ok(()) };
-        // Written when it is over, and dated back.
-        let line = now_line(Some(id), What::Pause { until: Time::ZERO });
-        let mut event: serde_json::Value = serde_json::from_str(&line)?;
-        let now = event["t_ms"].as_f64().unwrap_or_default();
-        event["t_ms"] = (now - since.elapsed().as_secs_f64() * 1_000.0).into();
-        event["until_ms"] = now.into();
-        writeln!(self.faults, "{event}").context("the trace of faults")?;
-        self.note(Some(id), What::Resume)
+        let mut event: serde_json::Value =
+            serde_json::from_str(&now_line(Some(id), What::Pause { until: Time::ZERO }))?;
+        event.as_object_mut().and_then(|event| event.remove("until_ms"));
+        writeln!(self.faults, "{event}").context("the trace of faults")
     }
 
     fn process(&mut self, id: u64) -> anyhow::Result<&mut Running> {
@@ -241,13 +279,19 @@ impl<'a> Cluster<'a> {
             }
             Deed::Stop(id) => {
                 self.process(id)?.signal(Signal::STOP);
-                self.stopped.entry(id).or_insert_with(Instant::now);
+                if !self.stopped.insert(id) {
+                    bail!("P{id} is stopped");
+                }
+                self.note_pause(id)?;
                 self.view.set(id, State::Stopped);
                 self.tell(&format!("P{id} is stopped"));
             }
             Deed::Continue(id) => {
                 self.process(id)?.signal(Signal::CONT);
-                self.note_pause(id)?;
+                if !self.stopped.remove(&id) {
+                    bail!("P{id} is not stopped");
+                }
+                self.note(Some(id), What::Resume)?;
                 self.view.set(id, State::Up);
                 self.tell(&format!("P{id} goes on"));
             }
@@ -278,6 +322,10 @@ impl<'a> Cluster<'a> {
     }
 
     async fn pass_on(&mut self, who: Option<u64>, line: &str) -> anyhow::Result<()> {
+        let whom = line.strip_prefix("suspect ").and_then(|whom| whom.parse().ok());
+        if let Some(whom) = whom.filter(|whom| !self.ids.contains(whom)) {
+            bail!("no process has the uid {whom}; expected one of {:?}", self.ids);
+        }
         let whom = who.map_or_else(|| self.running.keys().copied().collect(), |id| vec![id]);
         for id in whom {
             if line.starts_with("acquire") {
@@ -368,6 +416,7 @@ impl<'a> Cluster<'a> {
             tokio::select! {
                 Some(news) = self.news.recv() => self.hear(news).await?,
                 () = now_or_ever(until) => return Ok(false),
+                () = self.interrupts.next() => bail!(Interrupted),
             }
         }
         Ok(true)

@@ -1,10 +1,14 @@
 //! `vez cluster`: many real processes on this machine.
 
 use std::io::{BufRead as _, IsTerminal as _};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use serde_json::Value;
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use vez_core::Time;
 use vez_net::{Group, Member};
 
@@ -12,6 +16,7 @@ use super::summary::summary;
 use super::system::parse_setting;
 use super::{Outcome, output};
 use crate::cluster::{self, Plan};
+use crate::lab::{self, Limits, Live, Order};
 use crate::registry::{self, Entry};
 use crate::result::RunResult;
 use crate::scenario::parse_uid;
@@ -29,6 +34,9 @@ use crate::scenario::parse_uid;
 ///   suspect 2 5
 ///   wait leader 4
 ///   END
+///
+/// With --lab a page shows it all live, and its menus do what the commands do; then the end of the
+/// commands ends nothing, but Ctrl-C and `quit` do.
 ///
 /// When the commands end, all processes are ended, and their traces are judged: exits 1 if a
 /// promise was broken.
@@ -58,6 +66,12 @@ pub struct Cluster {
     /// Where to leave the traces, for vez judge.
     #[arg(long, value_name = "DIR")]
     trace: Option<PathBuf>,
+    /// Show it live on the lab's page, at the address that is printed.
+    #[arg(long)]
+    lab: bool,
+    /// Where the page listens; port 0 takes any that is free.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:2382", requires = "lab")]
+    listen: SocketAddr,
     /// What chance depends on.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -109,16 +123,21 @@ impl Cluster {
                 // Whoever read it has read enough; the processes go on.
             }
         };
-        let (said, mut lines) = mpsc::unbounded_channel();
+        let (said, mut orders) = mpsc::unbounded_channel();
+        let page = match self.lab {
+            true => Some(self.page(&plan, said.clone()).await?),
+            false => None,
+        };
         std::thread::spawn(move || {
             for line in std::io::stdin().lock().lines().map_while(Result::ok) {
-                if said.send(line).is_err() {
+                if said.send(Order { line, answer: None }).is_err() {
                     return;
                 }
             }
         });
         let mut cluster = cluster::Cluster::start(plan, &mut say).await?;
-        let obeyed = cluster.obey(&mut lines).await;
+        let obeyed = cluster.obey(&mut orders).await;
+        drop(page);
         let judged = cluster.finish().await;
         obeyed?;
         let judged = judged?;
@@ -128,11 +147,36 @@ impl Cluster {
         let text = match self.format {
             Format::Text => format!("\n{}", summary(&judged.resolved, &judged.report)),
             Format::Json => {
-                serde_json::to_string_pretty(&RunResult::new(&judged.resolved, &judged.report))?
+                serde_json::to_string_pretty(&RunResult::judged(&judged.resolved, &judged.report))?
             }
         };
         output::write(None, &text)?;
         Ok(if judged.report.claims_kept() { Outcome::Kept } else { Outcome::Broken })
+    }
+
+    /// Serves the page, until what is returned is dropped.
+    async fn page(
+        &self,
+        plan: &Plan,
+        orders: mpsc::UnboundedSender<Order>,
+    ) -> anyhow::Result<JoinSet<()>> {
+        let live = Live::new(plan.entry, plan.group.clone(), &plan.traces, orders)?;
+        let listener = TcpListener::bind(self.listen)
+            .await
+            .with_context(|| format!("cannot listen on {}", self.listen))?;
+        let address = format!("http://{}/", listener.local_addr()?);
+        if self.format == Format::Json {
+            eprintln!("{address}");
+        } else {
+            output::write(None, &address)?;
+        }
+        let mut page = JoinSet::new();
+        page.spawn(async {
+            if let Err(error) = lab::show(listener, Limits::default(), live).await {
+                eprintln!("vez: the page broke off: {error}");
+            }
+        });
+        Ok(page)
     }
 
     fn group(&self, entry: &Entry) -> anyhow::Result<Group> {

@@ -48,7 +48,9 @@ impl Judge {
         }
         let text = match (self.format, self.format.picture()) {
             (_, Some(picture)) => picture::draw_events(picture, resolved, report, events)?,
-            (Format::Json, _) => serde_json::to_string_pretty(&RunResult::new(resolved, report))?,
+            (Format::Json, _) => {
+                serde_json::to_string_pretty(&RunResult::judged(resolved, report))?
+            }
             _ => with_story(resolved, report, events),
         };
         output::write(self.output.as_deref(), &text)?;

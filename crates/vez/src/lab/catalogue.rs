@@ -25,6 +25,8 @@ struct Catalogue<'a> {
     limits: Limits,
     algorithms: &'a [Algorithm],
     stories: &'a [Story],
+    /// Whether a cluster runs that can be watched.
+    live: bool,
 }
 
 #[derive(Serialize)]
@@ -81,7 +83,8 @@ static STORIES: LazyLock<Vec<Story>> = LazyLock::new(|| {
 
 pub(super) async fn catalogue(State(lab): State<Shared>) -> Response {
     let limits = lab.limits;
-    let catalogue = Catalogue { limits, algorithms: &ALGORITHMS, stories: &STORIES };
+    let live = lab.live.is_some();
+    let catalogue = Catalogue { limits, algorithms: &ALGORITHMS, stories: &STORIES, live };
     let text = serde_json::to_string(&catalogue).expect("plain data");
     ([(CONTENT_TYPE, "application/json")], text).into_response()
 }

@@ -8,11 +8,12 @@
 
 mod catalogue;
 mod guard;
+mod live;
 mod pages;
 mod runs;
 mod search;
 
-use std::future::Future;
+use std::future::{Future, IntoFuture as _};
 use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
@@ -23,6 +24,8 @@ use axum::{Json, Router, middleware};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+
+pub use live::{Live, Order};
 
 /// The most that is done for one question.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -45,6 +48,8 @@ struct Lab {
     limits: Limits,
     turns: Semaphore,
     searches: search::Searches,
+    /// The cluster that is watched, if one is.
+    live: Option<Arc<Live>>,
 }
 
 type Shared = Arc<Lab>;
@@ -55,20 +60,31 @@ pub async fn serve(
     limits: Limits,
     until: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    axum::serve(listener, router(limits)).with_graceful_shutdown(until).await
+    axum::serve(listener, router(limits, None)).with_graceful_shutdown(until).await
+}
+
+/// Answers, and shows a cluster that runs, for as long as this is awaited.
+pub async fn show(listener: TcpListener, limits: Limits, live: Arc<Live>) -> std::io::Result<()> {
+    let answering = axum::serve(listener, router(limits, Some(Arc::clone(&live))));
+    tokio::select! {
+        ended = answering.into_future() => ended,
+        () = live.follow() => Ok(()),
+    }
 }
 
 /// The page and its questions, to be served alone or beside something else.
-pub fn router(limits: Limits) -> Router {
+pub fn router(limits: Limits, live: Option<Arc<Live>>) -> Router {
     let lab = Arc::new(Lab {
         limits,
         turns: Semaphore::new(limits.runs),
         searches: search::Searches::default(),
+        live,
     });
     Router::new()
         .route("/api/catalogue", get(catalogue::catalogue))
         .route("/api/run", post(runs::run))
         .route("/api/export", post(runs::export))
+        .route("/api/live", get(live::stretch).post(live::say))
         .route("/api/check", post(search::begin))
         .route("/api/check/{id}", get(search::standing).delete(search::cancel))
         .fallback(pages::page)

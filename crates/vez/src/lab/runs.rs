@@ -61,7 +61,7 @@ struct Shown<'a> {
 }
 
 #[derive(Serialize)]
-struct Wiring {
+pub(super) struct Wiring {
     shape: &'static str,
     nodes: Vec<Named>,
     /// Left out where everyone is linked to everyone and they are too many to tell apart.
@@ -213,7 +213,7 @@ fn shown(scenario: &Scenario, limits: Limits) -> Result<String, Refusal> {
 }
 
 /// Leaves out what the page does not show.
-fn shorten(event: &mut TraceEvent) {
+pub(super) fn shorten(event: &mut TraceEvent) {
     match &mut event.what {
         What::State { state, changed } if !changed.is_empty() => {
             *state = Value::Null;
@@ -229,7 +229,7 @@ fn shorten(event: &mut TraceEvent) {
     }
 }
 
-fn wiring(topology: &Topology) -> Wiring {
+pub(super) fn wiring(topology: &Topology) -> Wiring {
     let is_mesh = matches!(topology.shape(), Shape::Complete) && MESH_MAX < topology.n();
     let ends = |(a, b): (NodeId, NodeId)| (topology.uid(a), topology.uid(b));
     let named = |node: NodeId| Named { uid: topology.uid(node), name: topology.name(node) };

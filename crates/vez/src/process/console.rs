@@ -1,7 +1,7 @@
 //! What a process's user says to it, a line at a time, and where it answers.
 
 use std::io::{BufRead as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr as _;
 
@@ -127,8 +127,9 @@ impl Drop for Console {
 }
 
 fn listen(path: &Path) -> std::io::Result<UnixListener> {
-    // What a killed process left behind is in nobody's way.
-    if path.exists() && std::os::unix::net::UnixStream::connect(path).is_err() {
+    // What a killed process left behind is in nobody's way; a file that is no socket is.
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    if is_socket && std::os::unix::net::UnixStream::connect(path).is_err() {
         std::fs::remove_file(path)?;
     }
     let listener = UnixListener::bind(path)?;

@@ -69,7 +69,11 @@ pub(crate) fn is_there() -> bool {
 
 impl Browser {
     pub(crate) async fn open(manner: Manner, path: &str) -> Self {
-        let lab = Lab::start();
+        Self::at(Lab::start(), manner, path).await
+    }
+
+    /// Looks at this one.
+    pub(crate) async fn at(lab: Lab, manner: Manner, path: &str) -> Self {
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
             .process_group(0)

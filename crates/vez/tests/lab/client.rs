@@ -2,12 +2,14 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 use serde_json::Value;
 
 pub(crate) struct Lab {
     process: Child,
+    /// Open as long as it runs: what it is told ends when this does.
+    stdin: Option<ChildStdin>,
     pub(crate) address: String,
 }
 
@@ -19,18 +21,44 @@ pub(crate) struct Answer {
 
 impl Lab {
     pub(crate) fn start() -> Self {
+        Self::of(&["lab"])
+    }
+
+    /// A cluster that runs, and its page.
+    pub(crate) fn cluster(args: &[&str]) -> Self {
+        Self::of(&[&["cluster", "--lab"], args].concat())
+    }
+
+    fn of(args: &[&str]) -> Self {
         let mut process = Command::new(env!("CARGO_BIN_EXE_vez"))
-            .args(["lab", "--listen", "127.0.0.1:0"])
+            .args(args)
+            .args(["--listen", "127.0.0.1:0"])
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .expect("vez can be started");
         let stdout = process.stdout.take().expect("it is piped");
+        let mut stdout = BufReader::new(stdout);
         let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line).expect("it prints its address");
+        stdout.read_line(&mut line).expect("it prints its address");
+        // What else it says is read, so that it can say it.
+        std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
         let address = line.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
         assert!(!address.is_empty(), "the lab did not start");
-        Self { process, address }
+        let stdin = process.stdin.take();
+        Self { process, stdin, address }
+    }
+
+    /// Tells a cluster something, and that there is no more to come.
+    pub(crate) fn tell(&mut self, lines: &str) {
+        let mut stdin = self.stdin.take().expect("nothing was told yet");
+        stdin.write_all(lines.as_bytes()).expect("it listens");
+    }
+
+    /// Its exit code, once it has ended by itself.
+    pub(crate) fn ended(&mut self) -> Option<i32> {
+        self.process.wait().expect("it can be waited for").code()
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {

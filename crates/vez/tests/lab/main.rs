@@ -2,5 +2,6 @@
 
 mod browser;
 mod client;
+mod live;
 mod page;
 mod server;

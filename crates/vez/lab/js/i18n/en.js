@@ -427,6 +427,20 @@ export const en = {
     nothing: "nothing changes",
     waits: (/** @type {string} */ kind, /** @type {string} */ time) => `${kind} runs until ${time}`,
   },
+  live: {
+    button: "Live",
+    following: "The page goes along with the cluster; press to stay here",
+    behind: "Go along with the cluster that runs",
+    over: "The cluster has ended. What it did can still be looked at.",
+    readOnly: "These processes are real: what has happened stays, and a message under way cannot be touched.",
+    hint: "These processes are real and run now. Click one to kill, stop or start it, or a link to cut or slow it down; draw on the stage to part the network. The commands of `vez cluster` do the same.",
+    fixed: "A cluster is set up when it is started: `vez cluster --help` says how.",
+    menu: (/** @type {string} */ what) => `${what}, now`,
+    kill: "Kill it (SIGKILL)",
+    start: "Start it again",
+    stop: "Stop it (SIGSTOP)",
+    cont: "Let it go on (SIGCONT)",
+  },
   keys: {
     title: "Keys",
     rows: /** @type {[string, string][]} */ ([
@@ -443,6 +457,7 @@ export const en = {
       ["Ctrl Z · Ctrl Shift Z", "undo, redo a change"],
       ["C · F · P · K", "compare, find, predict, keep"],
       ["L · T", "language, light or dark"],
+      ["N", "go along with a cluster that runs"],
       ["?", "this list"],
     ]),
   },

@@ -416,6 +416,20 @@ export const pt = {
     nothing: "nada muda",
     waits: (kind, time) => `${kind} corre até ${time}`,
   },
+  live: {
+    button: "Ao vivo",
+    following: "A página acompanha o grupo; pressione para ficar aqui",
+    behind: "Acompanhar o grupo que está rodando",
+    over: "O grupo terminou. O que ele fez ainda pode ser visto.",
+    readOnly: "Estes processos são reais: o que aconteceu fica, e uma mensagem a caminho não pode ser tocada.",
+    hint: "Estes processos são reais e rodam agora. Clique em um para matá-lo, pará-lo ou iniciá-lo, ou num enlace para cortá-lo ou torná-lo lento; desenhe no palco para partir a rede. Os comandos de `vez cluster` fazem o mesmo.",
+    fixed: "Um grupo é configurado quando é iniciado: `vez cluster --help` diz como.",
+    menu: (what) => `${what}, agora`,
+    kill: "Matar (SIGKILL)",
+    start: "Iniciar de novo",
+    stop: "Parar (SIGSTOP)",
+    cont: "Deixar continuar (SIGCONT)",
+  },
   keys: {
     title: "Teclas",
     rows: [
@@ -432,6 +446,7 @@ export const pt = {
       ["Ctrl Z · Ctrl Shift Z", "desfazer, refazer uma mudança"],
       ["C · F · P · K", "comparar, procurar, prever, guardar"],
       ["L · T", "idioma, claro ou escuro"],
+      ["N", "acompanhar um grupo que está rodando"],
       ["?", "esta lista"],
     ],
   },
