@@ -128,7 +128,7 @@ fn a_late_answer_of_one_now_dead_does_not_put_off_a_later_election() {
     let plan = Plan { inputs, messages, ..Plan::default() };
     let report = simulate::<Bully>(&two, &Config::default(), &plan);
     let declared: Vec<Time> = election(&report).declarations.iter().map(|d| d.at).collect();
-    assert_eq!((costs(&report, BULLY), declared), ([2, 1, 3], vec![ms(2), ms(7)]));
+    assert_eq!((costs(&report, BULLY), declared), ([2, 1, 3], [ms(1), ms(2), ms(7)].to_vec()));
 }
 
 #[test]
