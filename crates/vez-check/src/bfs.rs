@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
@@ -9,6 +10,7 @@ use crate::ample::Oracle;
 use crate::archive::Archive;
 use crate::layer::{Frontier, Layer, Task};
 use crate::mind::{Action, Birth, Mind, NONE, SPEC};
+use crate::symmetry::Symmetry;
 use crate::visited::{Seen, Visited};
 use crate::{Hooks, Progress, Stop};
 
@@ -58,6 +60,8 @@ pub(crate) struct Tally {
     pub(crate) unexpected: u64,
     pub(crate) ample_states: u64,
     pub(crate) ample_saved: u64,
+    /// In how many ways everyone was renamed.
+    pub(crate) renamings: u64,
     /// Whether a step led to a state found in an earlier layer: there may be a way round.
     pub(crate) turns_back: bool,
     pub(crate) beyond_epoch: bool,
@@ -120,13 +124,16 @@ pub(crate) fn explore<'a>(
     archive: &'a Archive<'a>,
     hooks: &Hooks<'_>,
     oracle: Option<&Oracle<'_>>,
+    symmetry: Option<&Arc<Symmetry>>,
     reach: Reach,
 ) -> Explored {
     let options = archive.setting.options;
-    let mut minds: Vec<Mind<'a>> =
-        (0..options.threads.max(1)).map(|_| Mind::new(archive)).collect();
+    let mind = |_| Mind { symmetry: symmetry.cloned(), ..Mind::new(archive) };
+    let mut minds: Vec<Mind<'a>> = (0..options.threads.max(1)).map(mind).collect();
+    let renamings = symmetry.map_or(1, |symmetry| symmetry.order() as u64);
     let mut explored = Explored {
-        tally: Tally::default(),
+        // Where others stand for a state, whether a step leads back to it is not noticed.
+        tally: Tally { turns_back: symmetry.is_some(), renamings, ..Tally::default() },
         log: Log::default(),
         findings: Vec::new(),
         stop: None,
@@ -134,7 +141,8 @@ pub(crate) fn explore<'a>(
     };
     let mut frontier = explored.begin(&mut minds[0]);
     let mut next = Frontier::default();
-    while 0 < frontier.len() && explored.tally.depth < reach.depth_max {
+    let is_broken = || symmetry.is_some_and(|symmetry| symmetry.is_broken());
+    while 0 < frontier.len() && explored.tally.depth < reach.depth_max && !is_broken() {
         next.clear();
         next.shares.resize_with(minds.len(), Layer::default);
         let states_max = reach.states_max;
@@ -160,8 +168,9 @@ impl Explored {
         let mut layer = Layer::default();
         for Birth { fingerprint, world, .. } in mind.births() {
             let second = mind.second(&world);
+            let likeness = mind.likeness(&world);
             loop {
-                match self.visited.insert(fingerprint, second) {
+                match self.visited.insert(likeness, second) {
                     Seen::New => layer.push(&world, fingerprint, second, NONE),
                     Seen::Full => {
                         self.visited.grow(1);
@@ -407,8 +416,8 @@ impl Worker<'_, '_, '_> {
                 continue;
             }
             unexpected += u64::from(action.is_unexpected);
-            let second = self.second(world, action);
-            match self.round.visited.insert(action.fingerprint, second) {
+            let (fingerprint, second) = self.prints(world, action);
+            match self.round.visited.insert(fingerprint, second) {
                 Seen::New => self.discover(world, action, second, state),
                 Seen::Fresh => (),
                 Seen::Old => self.haul.tally.turns_back = true,
@@ -420,14 +429,17 @@ impl Worker<'_, '_, '_> {
         true
     }
 
-    /// The other half of the fingerprint of the world after `action`.
+    /// What the world after `action` is remembered by.
     #[inline]
-    fn second(&mut self, world: &[u32], action: &Action) -> u64 {
-        if !self.mind.is_wide {
-            return 0;
+    fn prints(&mut self, world: &[u32], action: &Action) -> (u64, u64) {
+        if !self.mind.is_wide && self.mind.symmetry.is_none() {
+            return (action.fingerprint, 0);
         }
         self.mind.build(world, action, &mut self.world);
-        self.mind.second(&self.world)
+        if self.mind.symmetry.is_some() {
+            return (self.mind.likeness(&self.world), 0);
+        }
+        (action.fingerprint, self.mind.second(&self.world))
     }
 
     fn discover(&mut self, world: &[u32], action: &Action, second: u64, state: u32) {

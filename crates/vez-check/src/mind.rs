@@ -5,6 +5,8 @@
 //! fingerprint is the sum of its parts' fingerprints, so that a step changes it by what the step
 //! changes, and a world that has been seen before is never even put together.
 
+use std::sync::Arc;
+
 use vez_core::Time;
 
 use crate::archive::{Archive, Weather, open};
@@ -12,6 +14,7 @@ use crate::code::Code;
 use crate::intern::{PairMap, mix};
 use crate::knowledge::{Ask, Duty, Ruling};
 use crate::setting::Setting;
+use crate::symmetry::{Faces, Symmetry};
 
 pub(crate) const SPEC: usize = 0;
 pub(crate) const WEATHER: usize = 1;
@@ -127,7 +130,7 @@ pub(crate) struct Mind<'a> {
     pub(crate) is_wide: bool,
     /// Whether all that is said is in flight until it is heard, in no order.
     pub(crate) is_plain: bool,
-    has_unsent: bool,
+    pub(crate) has_unsent: bool,
     /// Ranges of `flats`.
     pub(crate) reactions: PairMap<(u32, u32)>,
     pub(crate) flats: Vec<Flat>,
@@ -151,6 +154,9 @@ pub(crate) struct Mind<'a> {
     pub(crate) cases: PairMap,
     pub(crate) case_count: u32,
     pub(crate) grants: PairMap,
+    /// Set where states that differ only by who is who are taken for one.
+    pub(crate) symmetry: Option<Arc<Symmetry>>,
+    pub(crate) faces: Faces,
 }
 
 /// The parts of a fingerprint, by what they are of.
@@ -195,6 +201,8 @@ impl<'a> Mind<'a> {
             cases: PairMap::default(),
             case_count: 0,
             grants: PairMap::default(),
+            symmetry: None,
+            faces: Faces::default(),
         }
     }
 

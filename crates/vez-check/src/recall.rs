@@ -38,6 +38,9 @@ impl Mind<'_> {
                 unexpected: answer.unexpected,
             });
         }
+        if let Some(symmetry) = &self.symmetry {
+            symmetry.react(&mut **lore, local, code);
+        }
         drop(lore);
         let range = (first, self.flats.len() as u32);
         self.reactions.insert(local, word, range);
@@ -50,7 +53,12 @@ impl Mind<'_> {
         match self.rulings.get(spec, testimony) {
             Some(index) => self.ruled[index as usize],
             None => {
-                let ruling = open(&self.archive.lore).rule(spec, testimony, Case::Real);
+                let mut lore = open(&self.archive.lore);
+                let ruling = lore.rule(spec, testimony, Case::Real);
+                if let Some(symmetry) = &self.symmetry {
+                    symmetry.rule(&mut **lore, spec, testimony);
+                }
+                drop(lore);
                 let change = self.part(OF_SPEC, ruling.spec);
                 let change = change.wrapping_sub(self.part(OF_SPEC, spec));
                 self.rulings.insert(spec, testimony, self.ruled.len() as u32);

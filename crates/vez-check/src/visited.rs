@@ -141,15 +141,16 @@ impl Visited {
         }
     }
 
-    /// The chance that, among this many states, some was taken for another.
+    /// The chance that, among this many states with so many faces each, some was taken for another.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    pub(crate) fn collision_probability(&self, states: u64) -> f64 {
+    pub(crate) fn collision_probability(&self, states: u64, faces: u64) -> f64 {
         let states = states as f64;
         match self {
             // The birthday bound: of each half one bit is used otherwise.
             Self::Exact(tables) => {
                 let bits = if tables.is_wide { 126 } else { 63 };
-                -(-states * (states - 1.0) / 2.0_f64.powi(bits + 1)).exp_m1()
+                let pairs = states * (states - 1.0) * faces as f64;
+                -(-pairs / 2.0_f64.powi(bits + 1)).exp_m1()
             }
             Self::Bits(bits) => 1.0 - (1.0 - bits.fill().powi(3)).powf(states),
         }
@@ -416,9 +417,9 @@ mod tests {
             visited.age(mix(i / 4), mix(i));
             assert_eq!(visited.insert(mix(i / 4), mix(i)), Seen::Old);
         }
-        let (chance, narrow) = (visited.collision_probability(1 << 30), Tables::new(false));
+        let (chance, narrow) = (visited.collision_probability(1 << 30, 1), Tables::new(false));
         assert!(0.0 < chance && chance < 1e-18, "{chance}");
-        assert!(1e-2 < Visited::Exact(narrow).collision_probability(1 << 30));
+        assert!(1e-2 < Visited::Exact(narrow).collision_probability(1 << 30, 1));
     }
 
     #[test]
