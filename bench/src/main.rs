@@ -36,6 +36,11 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
         Some("sim") => sim::measure,
         Some("check") => check::measure,
         Some("lab") => lab::measure,
+        // By itself, so that nothing else is in memory.
+        Some("resident") => {
+            check::print_resident(words.next().unwrap_or_default())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         _ => anyhow::bail!(USAGE),
     };
     while let Some(word) = words.next() {
