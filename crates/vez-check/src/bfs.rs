@@ -228,9 +228,11 @@ impl Explored {
             };
             run(&round, minds, &mut hauls, oracle);
             let taken = round.next_task.load(Ordering::Relaxed).min(tasks.len());
-            let mut rest = tasks.split_off(taken);
-            rest.extend(hauls.iter_mut().flat_map(|haul| haul.undone.drain(..)));
-            tasks = rest;
+            let rest = tasks.split_off(taken);
+            // First what is left of those begun: which way is found first does not depend on when
+            // the tables grew.
+            tasks = hauls.iter_mut().flat_map(|haul| haul.undone.drain(..)).collect();
+            tasks.extend(rest);
             stop = hauls.iter_mut().find_map(|haul| haul.stop.take());
             let held: u64 = hauls.iter().map(|haul| haul.layer.bytes()).sum();
             self.tally.memory = self.tally.memory.max(fixed + held);
