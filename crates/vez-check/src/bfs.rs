@@ -278,7 +278,9 @@ impl Explored {
                         false => age(visited, layer),
                     }
                 }
-                first.into_iter().for_each(|layer| age(visited, layer));
+                if let Some(layer) = first {
+                    age(visited, layer);
+                }
             });
         }
         for layer in &frontier.shares {
@@ -310,7 +312,9 @@ fn run(round: &Round<'_>, minds: &mut [Mind<'_>], hauls: &mut [Haul], oracle: Op
         for (mind, haul) in crew {
             scope.spawn(|| work(round, mind, haul, oracle));
         }
-        first.into_iter().for_each(|(mind, haul)| work(round, mind, haul, oracle));
+        if let Some((mind, haul)) = first {
+            work(round, mind, haul, oracle);
+        }
     });
 }
 

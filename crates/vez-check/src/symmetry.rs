@@ -51,6 +51,7 @@ struct Images {
 struct Kind(Vec<Vec<u32>>);
 
 /// Two that should be the same but for names are not.
+#[derive(Clone, Copy, Debug)]
 struct Differ;
 
 /// Every permutation of more processes is more than pays.
@@ -67,8 +68,8 @@ pub(crate) fn groups(setting: Setting<'_>) -> Vec<Vec<Renaming>> {
     let is_link = |a, b| links.contains(&(a, b)) || links.contains(&(b, a));
     let keeps_links = |renaming: &Renaming| {
         let moved = |node: u32| renaming[node as usize];
-        let pairs = (0..n).flat_map(|a| (0..a).map(move |b| (a, b)));
-        pairs.into_iter().all(|(a, b)| is_link(a, b) == is_link(moved(a), moved(b)))
+        let mut pairs = (0..n).flat_map(|a| (0..a).map(move |b| (a, b)));
+        pairs.all(|(a, b)| is_link(a, b) == is_link(moved(a), moved(b)))
     };
     let all = if n <= PERMUTED_MAX { permutations(n) } else { Vec::new() };
     let all: Vec<Renaming> = all.into_iter().filter(&keeps_links).collect();
@@ -143,14 +144,13 @@ impl Symmetry {
 
     /// The unborn, the first spec and silence.
     fn begin(&self, images: &mut Images, lore: &mut dyn Knowledge) -> Result<(), Differ> {
-        let unborn = self.renamings.iter().map(|renaming| renaming[0]).collect();
-        images.locals.put(unborn, &self.products)?;
-        for node in 1..self.renamings[0].len() {
-            let unborn = self.renamings.iter().map(|renaming| renaming[node]).collect();
-            images.locals.put(unborn, &self.products)?;
+        for node in 0..self.renamings[0].len() {
+            let unborn: Vec<u32> = self.renamings.iter().map(|renaming| renaming[node]).collect();
+            images.locals.put(&unborn, &self.products)?;
         }
-        images.testimonies.put(vec![0; self.order()], &self.products)?;
-        self.put_spec(images, vec![0; self.order()], lore)
+        let firsts = vec![0; self.order()];
+        images.testimonies.put(&firsts, &self.products)?;
+        self.put_spec(images, &firsts, lore)
     }
 
     /// Looks at what namesakes do about an event.
@@ -204,9 +204,9 @@ impl Symmetry {
         if !locals.iter().all(|&local| lore.portray(local).is_like(&portrait)) {
             return Err(Differ);
         }
-        images.locals.put(locals, &self.products)?;
-        let testimonies = ways.iter().map(|way| way.testimony).collect();
-        images.testimonies.put(testimonies, &self.products)?;
+        images.locals.put(&locals, &self.products)?;
+        let testimonies: Vec<u32> = ways.iter().map(|way| way.testimony).collect();
+        images.testimonies.put(&testimonies, &self.products)?;
         // To everyone what its namesake is told.
         let sent: Vec<Vec<u32>> =
             ways.iter().zip(&self.renamings).map(|(way, names)| sorted(lore, way, names)).collect();
@@ -218,7 +218,7 @@ impl Symmetry {
                     return Err(Differ);
                 }
             }
-            images.packets.put(packets, &self.products)?;
+            images.packets.put(&packets, &self.products)?;
         }
         Ok(())
     }
@@ -248,13 +248,14 @@ impl Symmetry {
         let rulings: Vec<Ruling> = pairs.into_iter().map(rule).collect();
         let breaches: Vec<u32> = rulings.iter().map(|ruling| ruling.breach).collect();
         are_alike(lore, &breaches)?;
-        self.put_spec(images, rulings.iter().map(|ruling| ruling.spec).collect(), lore)
+        let specs: Vec<u32> = rulings.iter().map(|ruling| ruling.spec).collect();
+        self.put_spec(images, &specs, lore)
     }
 
     fn put_spec(
         &self,
         images: &mut Images,
-        specs: Vec<u32>,
+        specs: &[u32],
         lore: &mut dyn Knowledge,
     ) -> Result<(), Differ> {
         if images.specs.of(specs[0]).is_some_and(|known| known == specs) {
@@ -271,7 +272,7 @@ impl Symmetry {
             }
             let requests: Vec<u32> = asks.iter().flatten().map(|ask| ask.request).collect();
             if !requests.is_empty() {
-                images.requests.put(requests, &self.products)?;
+                images.requests.put(&requests, &self.products)?;
             }
         }
         images.specs.put(specs, &self.products)
@@ -279,7 +280,7 @@ impl Symmetry {
 }
 
 /// What was said, by the names those it is said to had before they were renamed.
-fn sorted(lore: &dyn Knowledge, way: &Answer, names: &Renaming) -> Vec<u32> {
+fn sorted(lore: &dyn Knowledge, way: &Answer, names: &[u32]) -> Vec<u32> {
     let mut sent = way.sent.clone();
     sent.sort_by_key(|&packet| {
         let (_, to) = lore.ends(packet);
@@ -301,7 +302,7 @@ impl Kind {
     }
 
     /// Notes the images of one, and with it of all its images.
-    fn put(&mut self, images: Vec<u32>, products: &[Vec<usize>]) -> Result<(), Differ> {
+    fn put(&mut self, images: &[u32], products: &[Vec<usize>]) -> Result<(), Differ> {
         if self.of(images[0]).is_some_and(|known| known == images) {
             return Ok(());
         }

@@ -20,6 +20,7 @@ pub(crate) enum Seen {
     Full,
 }
 
+#[expect(clippy::large_enum_variant, reason = "there is one in a search")]
 pub(crate) enum Visited {
     Exact(Tables),
     Bits(Bits),

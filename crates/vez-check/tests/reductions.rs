@@ -154,7 +154,8 @@ fn where_who_is_who_matters_nothing_is_left_out() {
     for flaw in [Flaw::None, Flaw::NoTieBreak, Flaw::BothGiveWay] {
         let all = explore::<Agrawala>(3, &flaw, &options);
         let some = explore::<Agrawala>(3, &flaw, &nameless(&options));
-        let length = |outcome: &Outcome| outcome.counterexample.as_ref().map(|f| f.steps.len());
+        let length =
+            |outcome: &Outcome| outcome.counterexample.as_ref().map(|found| found.steps.len());
         assert_eq!(length(&some), length(&all), "{flaw:?}");
         // Ties are broken by names; without ties, or where both give way, they are not.
         match flaw {

@@ -89,9 +89,7 @@ fn remarks(outcome: &Outcome, options: &Options) -> Vec<(&'static str, String)> 
     if let Some(renamings) = statistics.renamings {
         let words = match renamings {
             0 | 1 => "none found: who is who matters here".to_owned(),
-            ways => format!(
-                "{ways} ways to name everyone, all alike: of {ways} states one was explored"
-            ),
+            ways => format!("{ways} ways to name everyone, all alike"),
         };
         remarks.push(("symmetry", words));
     }
