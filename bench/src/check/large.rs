@@ -20,6 +20,10 @@ pub(crate) fn measure(table: &mut Table) {
     let config = weighted_majority::Config::default();
     let name = "weighted majority, n = 5, a crash and any losses, term 1";
     explore::<WeightedMajority>(table, name, 5, &config, &options, 1_927_226);
+    let alike = Reductions { symmetry: true, ..Reductions::default() };
+    let options = Options { reductions: alike, ..options };
+    let name = "the same, whoever is who";
+    explore::<WeightedMajority>(table, name, 5, &config, &options, 20_919);
 }
 
 /// Seconds, of at most two minutes.

@@ -120,6 +120,18 @@ fn s22_too_short_a_wait_gives_several_leaders_and_too_long_a_slow_change() {
 }
 
 #[test]
+fn a_late_answer_of_one_now_dead_does_not_put_off_a_later_election() {
+    let two = system::<Bully>(2);
+    let inputs = vec![start(&two, 1, 0), crash(&two, 2, 2), start(&two, 1, 5)];
+    // The answer to the first question arrives during the second election.
+    let messages = [(2, vec![ms(5)]), (3, vec![])].into();
+    let plan = Plan { inputs, messages, ..Plan::default() };
+    let report = simulate::<Bully>(&two, &Config::default(), &plan);
+    let declared: Vec<Time> = election(&report).declarations.iter().map(|d| d.at).collect();
+    assert_eq!((costs(&report, BULLY), declared), ([2, 1, 3], [ms(1), ms(2), ms(7)].to_vec()));
+}
+
+#[test]
 fn costs_are_those_of_the_table() {
     for n in 2..=16_u64 {
         let topology = system::<Bully>(n as u32);

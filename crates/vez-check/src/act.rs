@@ -2,7 +2,7 @@
 //! world itself.
 
 use crate::code::Code;
-use crate::mind::{Action, LOCALS, Mind, NONE, OF_ITEM, OF_LOCAL, OF_SPEC, SPEC, WEATHER};
+use crate::mind::{Action, LOCALS, Mind, NONE, OF_ITEM, OF_LOCAL, SPEC, WEATHER};
 
 impl Mind<'_> {
     /// Has `code` happen to `node`, which uses up `item` unless that is `NONE`.
@@ -21,20 +21,20 @@ impl Mind<'_> {
         let (first, end) = self.answers(local, code);
         let uses_up = item != NONE && !self.is_lossy;
         let mut before = fingerprint;
-        if uses_up {
+        if uses_up && !self.is_plain {
             before = before.wrapping_add(self.used_up(world[LOCALS + self.n + item as usize]));
         }
         for branch in first..end {
             let flat = self.flats[branch as usize];
-            let mut after = before.wrapping_add(flat.delta);
-            if flat.sent.0 != flat.sent.1 {
-                after = after.wrapping_add(self.sends(world, flat.sent));
-            }
+            let mut after = if self.is_plain {
+                before.wrapping_add(flat.whole)
+            } else {
+                before.wrapping_add(flat.delta).wrapping_add(self.sends(world, flat.sent))
+            };
             let (mut spec, mut breach) = (world[SPEC], 0);
             if flat.testimony != 0 {
-                let ruling = self.ruling(spec, flat.testimony);
-                let change = self.part(OF_SPEC, ruling.spec);
-                after = after.wrapping_add(change.wrapping_sub(self.part(OF_SPEC, spec)));
+                let (ruling, change) = self.ruling(spec, flat.testimony);
+                after = after.wrapping_add(change);
                 (spec, breach) = (ruling.spec, ruling.breach);
             }
             actions.push(Action {
@@ -44,6 +44,7 @@ impl Mind<'_> {
                 item,
                 uses_up,
                 is_due: true,
+                is_unexpected: flat.unexpected,
                 branch,
                 spec,
                 weather: world[WEATHER],
@@ -52,29 +53,67 @@ impl Mind<'_> {
         }
     }
 
+    /// Has everything in flight be heard, on a plain network that does nothing else: what is done
+    /// most, and so by itself.
+    pub(crate) fn hear(&mut self, world: &[u32], fingerprint: u64, actions: &mut Vec<Action>) {
+        let (locals, net) = world[LOCALS..].split_at(self.n);
+        let (spec, weather) = (world[SPEC], world[WEATHER]);
+        let mut last = NONE;
+        for (item, &packet) in (0..).zip(net) {
+            if packet == last {
+                continue; // Of equal messages one is as good as another.
+            }
+            last = packet;
+            let (_, node) = self.packet(packet);
+            let code = Code::Hear(packet).word();
+            let (first, end) = self.answers(locals[node as usize], code);
+            for branch in first..end {
+                let flat = &self.flats[branch as usize];
+                let mut action = Action {
+                    fingerprint: fingerprint.wrapping_add(flat.whole),
+                    code,
+                    node,
+                    item,
+                    uses_up: true,
+                    is_due: true,
+                    is_unexpected: flat.unexpected,
+                    branch,
+                    spec,
+                    weather,
+                    breach: 0,
+                };
+                let testimony = flat.testimony;
+                if testimony != 0 {
+                    let (ruling, change) = self.ruling(spec, testimony);
+                    action.fingerprint = action.fingerprint.wrapping_add(change);
+                    (action.spec, action.breach) = (ruling.spec, ruling.breach);
+                }
+                actions.push(action);
+            }
+        }
+    }
+
     /// By how much these sends change the fingerprint.
     #[inline]
     fn sends(&mut self, world: &[u32], sent: (u32, u32)) -> u64 {
-        let side = self.weather(world[WEATHER]).side;
-        let mut change = 0_u64;
-        if side == 0 && !self.is_fifo && !self.is_lossy {
-            for index in sent.0..sent.1 {
-                change = change.wrapping_add(self.part(OF_ITEM, self.sent[index as usize]));
-            }
-            return change;
+        if sent.0 == sent.1 {
+            return 0;
         }
+        let side = self.weather(world[WEATHER]).side;
         if self.is_fifo && side == 0 && sent.1 - sent.0 == 1 {
             let packet = self.sent[sent.0 as usize];
             let ends = self.packet(packet);
-            for &queue in &world[LOCALS + self.n..] {
-                if self.queue(queue).ends == ends {
-                    let longer = self.push(queue, packet);
-                    return self.part(OF_ITEM, longer).wrapping_sub(self.part(OF_ITEM, queue));
+            for &id in &world[LOCALS + self.n..] {
+                let queue = self.queue(id);
+                if queue.ends == ends {
+                    let longer = self.push(id, packet);
+                    return self.part(OF_ITEM, longer).wrapping_sub(queue.part);
                 }
             }
             let queue = self.push(NONE, packet);
             return self.part(OF_ITEM, queue);
         }
+        let mut change = 0_u64;
         let mut net = std::mem::take(&mut self.scratch);
         net.clear();
         net.extend_from_slice(&world[LOCALS + self.n..]);

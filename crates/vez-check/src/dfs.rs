@@ -36,6 +36,7 @@ pub(crate) fn explore<'a>(
     }
     let mut actions = Vec::new();
     while let Some((world, fingerprint, state, depth)) = stack.pop() {
+        actions.clear();
         let is_due = mind.expand(&world, fingerprint, &mut actions);
         if !is_due && !mind.is_lossy {
             match mind.at_rest(world[SPEC]) {
@@ -97,11 +98,15 @@ impl Explored {
     ) {
         let seen = loop {
             match self.visited.insert(fingerprint, second) {
-                Seen::Full => self.visited.grow(),
+                Seen::Full => self.visited.grow(1),
                 seen => break seen,
             }
         };
         if seen == Seen::New {
+            self.visited.note(1);
+            if self.visited.is_crowded() {
+                self.visited.grow(1);
+            }
             let state = self.log.parents.len() as u32;
             self.log.parents.push(parent);
             self.log.tags.push(tag(fingerprint));

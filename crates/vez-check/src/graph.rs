@@ -55,6 +55,7 @@ impl Graph {
         let mut state = 0;
         while let Some(world) = worlds.pop_front() {
             graph.firsts.push(graph.targets.len() as u32);
+            actions.clear();
             mind.expand(&world, graph.fingerprints[state], &mut actions);
             if let Some(index) = oracle.and_then(|oracle| mind.ample(oracle, &world, &actions)) {
                 actions.swap(0, index);

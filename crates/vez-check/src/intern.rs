@@ -128,25 +128,25 @@ impl<T> Intern<T> {
     }
 }
 
-/// A map from pairs of numbers to numbers.
+/// A map from pairs of numbers to something small.
 #[derive(Clone, Debug)]
-pub(crate) struct PairMap {
+pub(crate) struct PairMap<V = u32> {
     /// Keys with their values beside them: a lookup waits for memory once.
-    slots: Vec<(u64, u32)>,
+    slots: Vec<(u64, V)>,
     len: usize,
 }
 
 const EMPTY: u64 = u64::MAX;
 
-impl Default for PairMap {
+impl<V: Copy + Default> Default for PairMap<V> {
     fn default() -> Self {
-        Self { slots: vec![(EMPTY, 0); 64], len: 0 }
+        Self { slots: vec![(EMPTY, V::default()); 64], len: 0 }
     }
 }
 
-impl PairMap {
+impl<V: Copy + Default> PairMap<V> {
     #[inline]
-    pub(crate) fn get(&self, a: u32, b: u32) -> Option<u32> {
+    pub(crate) fn get(&self, a: u32, b: u32) -> Option<V> {
         let key = pair(a, b);
         let mask = self.slots.len() - 1;
         let mut slot = start(key) & mask;
@@ -159,11 +159,12 @@ impl PairMap {
         }
     }
 
-    pub(crate) fn insert(&mut self, a: u32, b: u32, value: u32) {
+    pub(crate) fn insert(&mut self, a: u32, b: u32, value: V) {
         if self.slots.len() < 2 * (self.len + 1) {
-            let larger = Self { slots: vec![(EMPTY, 0); 2 * self.slots.len()], len: 0 };
-            let old = std::mem::replace(self, larger);
-            for (key, value) in old.slots {
+            let larger = vec![(EMPTY, V::default()); 2 * self.slots.len()];
+            let old = std::mem::replace(&mut self.slots, larger);
+            self.len = 0;
+            for (key, value) in old {
                 if key != EMPTY {
                     self.place(key, value);
                 }
@@ -172,7 +173,7 @@ impl PairMap {
         self.place(pair(a, b), value);
     }
 
-    fn place(&mut self, key: u64, value: u32) {
+    fn place(&mut self, key: u64, value: V) {
         let mask = self.slots.len() - 1;
         let mut slot = start(key) & mask;
         while self.slots[slot].0 != EMPTY && self.slots[slot].0 != key {

@@ -106,6 +106,15 @@ pub(crate) struct Move {
 }
 
 impl Portrait {
+    /// Whether two processes look the same to who does not know their names.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let facts = |it: &Self| {
+            let left = (it.wishes, it.suspicions, it.withdrawals);
+            (it.is_up, left, it.is_over, it.timers.len(), it.must_fire, it.next_moment)
+        };
+        facts(self) == facts(other)
+    }
+
     /// Whether its user may still ask this.
     pub(crate) fn may(&self, duty: Duty) -> bool {
         match duty {

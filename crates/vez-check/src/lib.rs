@@ -15,6 +15,9 @@
 //!   answers, so nothing is put off for ever; what was granted is tried again once every message
 //!   is known, and the search repeated if it does not stand. Runs that may go round for ever are
 //!   judged on the graph with nothing left out, or called kept only so far.
+//! - **Who is who** ([`Reductions::symmetry`]). Of states that are each other's renamings one is
+//!   enough, if every step does to the renamed what it did to the others, renamed; which is tried
+//!   for every step that is taken. Runs that may go round for ever are judged without it.
 //! - **Lossy networks as sets** ([`Channel::Lossy`](vez_core::Channel)). What was sent stays: being
 //!   heard again, late or never covers every loss, repetition and reordering.
 //! - **Bits for states** ([`Reductions::bitstate`]) overlook states, and say how many.
@@ -43,10 +46,12 @@ mod outcome;
 mod recall;
 mod retrace;
 mod setting;
+mod symmetry;
 mod verdict;
 mod visited;
 mod walk;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use vez_core::{Protocol, Topology};
@@ -61,6 +66,7 @@ pub use outcome::{
     Act, Counterexample, Deed, Judgement, Outcome, Replay, Statistics, Step, Stop, Verdict,
 };
 use setting::Setting;
+use symmetry::Symmetry;
 use walk::Walks;
 
 /// Ways to watch a search and to end it early.
@@ -141,7 +147,7 @@ fn shorten<'a>(archive: &'a Archive<'a>, explored: &mut Explored, hooks: &Hooks<
     };
     let Some(found) = explored.findings.iter().map(length).min() else { return };
     let reach = Reach { depth_max: found, states_max: STATES_MAX };
-    let nearest = bfs::explore(archive, hooks, None, reach);
+    let nearest = bfs::explore(archive, hooks, None, None, reach);
     if !nearest.findings.is_empty() {
         (explored.findings, explored.log) = (nearest.findings, nearest.log);
     }
@@ -153,9 +159,28 @@ const BOLD_MAX: u32 = 8;
 /// Explores; where reductions turn out to have been too bold, once more with what was learnt.
 fn explore<'a>(archive: &'a Archive<'a>, oracle: &Oracle<'a>, hooks: &Hooks<'_>) -> Explored {
     let options = archive.setting.options;
+    if options.reductions.symmetry && options.search == Search::BreadthFirst && !options.wide {
+        for group in symmetry::groups(archive.setting) {
+            let symmetry = Arc::new(Symmetry::new(group, &mut **archive::open(&archive.lore)));
+            let explored = explore_as(archive, oracle, Some(&symmetry), hooks);
+            if !symmetry.is_broken() {
+                return explored;
+            }
+        }
+    }
+    explore_as(archive, oracle, None, hooks)
+}
+
+fn explore_as<'a>(
+    archive: &'a Archive<'a>,
+    oracle: &Oracle<'a>,
+    symmetry: Option<&Arc<Symmetry>>,
+    hooks: &Hooks<'_>,
+) -> Explored {
+    let options = archive.setting.options;
     let reach = Reach { depth_max: u32::MAX, states_max: options.states_max };
     let search = |oracle: Option<&Oracle<'a>>| match options.search {
-        Search::BreadthFirst => bfs::explore(archive, hooks, oracle, reach),
+        Search::BreadthFirst => bfs::explore(archive, hooks, oracle, symmetry, reach),
         Search::DepthFirst => dfs::explore(archive, hooks, oracle),
         Search::Walks { count, steps_max, seed } => {
             walk::explore(archive, Walks { count, steps_max, seed }, hooks)
@@ -164,7 +189,9 @@ fn explore<'a>(archive: &'a Archive<'a>, oracle: &Oracle<'a>, hooks: &Hooks<'_>)
     if options.reductions.ample {
         for _ in 0..BOLD_MAX {
             let explored = search(Some(oracle));
-            if oracle.stands() {
+            let is_over = explored.stop == Some(Stop::Cancelled)
+                || symmetry.is_some_and(|symmetry| symmetry.is_broken());
+            if is_over || oracle.stands() {
                 return explored;
             }
         }

@@ -5,6 +5,8 @@
 //! fingerprint is the sum of its parts' fingerprints, so that a step changes it by what the step
 //! changes, and a world that has been seen before is never even put together.
 
+use std::sync::Arc;
+
 use vez_core::Time;
 
 use crate::archive::{Archive, Weather, open};
@@ -12,6 +14,7 @@ use crate::code::Code;
 use crate::intern::{PairMap, mix};
 use crate::knowledge::{Ask, Duty, Ruling};
 use crate::setting::Setting;
+use crate::symmetry::{Faces, Symmetry};
 
 pub(crate) const SPEC: usize = 0;
 pub(crate) const WEATHER: usize = 1;
@@ -30,6 +33,8 @@ pub(crate) struct Action {
     pub(crate) uses_up: bool,
     /// It cannot be put off for ever.
     pub(crate) is_due: bool,
+    /// The algorithm met what it says cannot be.
+    pub(crate) is_unexpected: bool,
     /// Which way the step goes.
     pub(crate) branch: u32,
     pub(crate) spec: u32,
@@ -64,6 +69,7 @@ impl Action {
             item: NONE,
             uses_up: false,
             is_due: false,
+            is_unexpected: false,
             branch: NONE,
             spec: world[SPEC],
             weather: world[WEATHER],
@@ -75,13 +81,15 @@ impl Action {
 /// An answer of the lore, flat.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flat {
+    /// By how much the process alone changes the fingerprint.
+    pub(crate) delta: u64,
+    /// And with what it hears and what it says, where what is in flight is a plain heap.
+    pub(crate) whole: u64,
     pub(crate) next: u32,
     pub(crate) testimony: u32,
+    /// A range of `sent`.
     pub(crate) sent: (u32, u32),
     pub(crate) unexpected: bool,
-    /// By how much the parts that are its own change the fingerprint, sends on an unordered
-    /// channel included.
-    pub(crate) delta: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +114,9 @@ pub(crate) struct QueueFacts {
     pub(crate) ends: (u32, u32),
     /// What is left after the head; `NONE` if nothing.
     pub(crate) rest: u32,
+    /// Its part of a fingerprint, and by how much that changes when the head is gone.
+    pub(crate) part: u64,
+    pub(crate) used_up: u64,
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "facts of the setting, close at hand")]
@@ -117,13 +128,16 @@ pub(crate) struct Mind<'a> {
     pub(crate) is_fifo: bool,
     pub(crate) is_lossy: bool,
     pub(crate) is_wide: bool,
-    has_unsent: bool,
-    pub(crate) reactions: PairMap,
-    pub(crate) answers: Vec<(u32, u32)>,
+    /// Whether all that is said is in flight until it is heard, in no order.
+    pub(crate) is_plain: bool,
+    pub(crate) has_unsent: bool,
+    /// Ranges of `flats`.
+    pub(crate) reactions: PairMap<(u32, u32)>,
     pub(crate) flats: Vec<Flat>,
     pub(crate) sent: Vec<u32>,
     pub(crate) rulings: PairMap,
-    pub(crate) ruled: Vec<Ruling>,
+    /// And by how much the fingerprint changes.
+    pub(crate) ruled: Vec<(Ruling, u64)>,
     /// By spec, then process.
     pub(crate) asks: Vec<Option<Ask>>,
     pub(crate) rests: Vec<Option<u32>>,
@@ -140,6 +154,9 @@ pub(crate) struct Mind<'a> {
     pub(crate) cases: PairMap,
     pub(crate) case_count: u32,
     pub(crate) grants: PairMap,
+    /// Set where states that differ only by who is who are taken for one.
+    pub(crate) symmetry: Option<Arc<Symmetry>>,
+    pub(crate) faces: Faces,
 }
 
 /// The parts of a fingerprint, by what they are of.
@@ -164,9 +181,9 @@ impl<'a> Mind<'a> {
             is_fifo: setting.is_fifo(),
             is_lossy: setting.is_lossy(),
             is_wide: setting.options.wide,
+            is_plain: setting.is_plain(),
             has_unsent: setting.options.unsent,
             reactions: PairMap::default(),
-            answers: Vec::new(),
             flats: Vec::new(),
             sent: Vec::new(),
             rulings: PairMap::default(),
@@ -184,6 +201,8 @@ impl<'a> Mind<'a> {
             cases: PairMap::default(),
             case_count: 0,
             grants: PairMap::default(),
+            symmetry: None,
+            faces: Faces::default(),
         }
     }
 
@@ -240,14 +259,14 @@ impl<'a> Mind<'a> {
         part(of, id, self.salt)
     }
 
-    /// Lists everything that may happen next in `world`. Whether any of it is due.
+    /// Adds everything that may happen next in `world`. Whether any of it is due.
     pub(crate) fn expand(
         &mut self,
         world: &[u32],
         fingerprint: u64,
         actions: &mut Vec<Action>,
     ) -> bool {
-        actions.clear();
+        let before = actions.len();
         let net = &world[LOCALS + self.n..];
         let weather = self.weather(world[WEATHER]);
         let may_time_pass = !self.setting.is_synchronous() || net.is_empty();
@@ -292,7 +311,7 @@ impl<'a> Mind<'a> {
         if 0 < weather.partitions || weather.side != 0 {
             self.expand_partitions(world, fingerprint, weather, actions);
         }
-        actions.iter().any(|action| action.is_due)
+        actions[before..].iter().any(|action| action.is_due)
     }
 
     /// Where all that was said has been heard, time passes until a timer may run out; never
@@ -325,6 +344,10 @@ impl<'a> Mind<'a> {
         weather: Weather,
         actions: &mut Vec<Action>,
     ) {
+        let may_crash = self.has_unsent && 0 < weather.crashes;
+        if self.is_plain && weather.losses + weather.duplicates == 0 && !may_crash {
+            return self.hear(world, fingerprint, actions);
+        }
         let is_fifo = self.is_fifo;
         let net = &world[LOCALS + self.n..];
         for (index, &item) in net.iter().enumerate() {
@@ -442,13 +465,9 @@ impl<'a> Mind<'a> {
     /// By how much the fingerprint changes when the first of `item` is gone.
     #[inline]
     pub(crate) fn used_up(&mut self, item: u32) -> u64 {
-        let change = 0_u64.wrapping_sub(self.part(OF_ITEM, item));
-        if !self.is_fifo {
-            return change;
-        }
-        match self.queue(item).rest {
-            NONE => change,
-            rest => change.wrapping_add(self.part(OF_ITEM, rest)),
+        match self.is_fifo {
+            true => self.queue(item).used_up,
+            false => 0_u64.wrapping_sub(self.part(OF_ITEM, item)),
         }
     }
 }

@@ -71,6 +71,9 @@ pub struct Reductions {
     /// Remember three bits of this many bytes for each state instead of its fingerprint. States
     /// are overlooked.
     pub bitstate: Option<u64>,
+    /// States that differ only by who is who are taken for one, where it turns out that who is who
+    /// does not matter. Breadth first only.
+    pub symmetry: bool,
 }
 
 /// Why nothing was explored.

@@ -84,6 +84,8 @@ pub struct Statistics {
     pub ample_states: u64,
     /// How many ways on were left out because of that.
     pub ample_saved: u64,
+    /// In how many ways everyone could be renamed; `None` if that was not asked.
+    pub renamings: Option<u64>,
     /// Whether a run can go on for ever; `None` if that was not looked into.
     pub endless: Option<bool>,
 }

@@ -3,14 +3,14 @@
 use crate::archive::{Weather, open};
 use crate::code::Code;
 use crate::knowledge::{Ask, Case, Ruling};
-use crate::mind::{Change, Flat, LocalFacts, Mind, NONE, QueueFacts};
+use crate::mind::{Change, Flat, LocalFacts, Mind, NONE, OF_ITEM, OF_SPEC, QueueFacts};
 
 impl Mind<'_> {
     /// The ways `word` can go for `local`: a range of `flats`.
     #[inline]
     pub(crate) fn answers(&mut self, local: u32, word: u32) -> (u32, u32) {
         match self.reactions.get(local, word) {
-            Some(index) => self.answers[index as usize],
+            Some(range) => range,
             None => self.learn_answers(local, word),
         }
     }
@@ -18,34 +18,52 @@ impl Mind<'_> {
     #[cold]
     fn learn_answers(&mut self, local: u32, word: u32) -> (u32, u32) {
         let first = self.flats.len() as u32;
+        let code = Code::of(word);
+        let heard = match code.bare() {
+            Code::Hear(packet) => self.part(OF_ITEM, packet),
+            _ => 0,
+        };
         let mut lore = open(&self.archive.lore);
-        for answer in lore.react(local, Code::of(word), Case::Real) {
+        for answer in lore.react(local, code, Case::Real) {
             let start = self.sent.len() as u32;
             self.sent.extend(&answer.sent);
+            let delta = self.becoming(local, answer.next);
+            let said = answer.sent.iter().map(|&packet| self.part(OF_ITEM, packet));
             self.flats.push(Flat {
+                delta,
+                whole: said.fold(delta.wrapping_sub(heard), u64::wrapping_add),
                 next: answer.next,
                 testimony: answer.testimony,
                 sent: (start, self.sent.len() as u32),
                 unexpected: answer.unexpected,
-                delta: self.becoming(local, answer.next),
             });
+        }
+        if let Some(symmetry) = &self.symmetry {
+            symmetry.react(&mut **lore, local, code);
         }
         drop(lore);
         let range = (first, self.flats.len() as u32);
-        self.reactions.insert(local, word, self.answers.len() as u32);
-        self.answers.push(range);
+        self.reactions.insert(local, word, range);
         range
     }
 
+    /// What the spec makes of what it hears, and by how much that changes the fingerprint.
     #[inline]
-    pub(crate) fn ruling(&mut self, spec: u32, testimony: u32) -> Ruling {
+    pub(crate) fn ruling(&mut self, spec: u32, testimony: u32) -> (Ruling, u64) {
         match self.rulings.get(spec, testimony) {
             Some(index) => self.ruled[index as usize],
             None => {
-                let ruling = open(&self.archive.lore).rule(spec, testimony, Case::Real);
+                let mut lore = open(&self.archive.lore);
+                let ruling = lore.rule(spec, testimony, Case::Real);
+                if let Some(symmetry) = &self.symmetry {
+                    symmetry.rule(&mut **lore, spec, testimony);
+                }
+                drop(lore);
+                let change = self.part(OF_SPEC, ruling.spec);
+                let change = change.wrapping_sub(self.part(OF_SPEC, spec));
                 self.rulings.insert(spec, testimony, self.ruled.len() as u32);
-                self.ruled.push(ruling);
-                ruling
+                self.ruled.push((ruling, change));
+                (ruling, change)
             }
         }
     }
@@ -137,7 +155,10 @@ impl Mind<'_> {
             };
             let rest = if rest.is_empty() { NONE } else { queues.id(rest) };
             let ends = self.packet(head);
-            self.queues.push(QueueFacts { head, ends, rest });
+            let part = self.part(OF_ITEM, id as u32);
+            let left = if rest == NONE { 0 } else { self.part(OF_ITEM, rest) };
+            let used_up = left.wrapping_sub(part);
+            self.queues.push(QueueFacts { head, ends, rest, part, used_up });
             id += 1;
         }
     }

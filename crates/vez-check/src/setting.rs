@@ -24,6 +24,11 @@ impl Setting<'_> {
         self.options.channel == Channel::Lossy
     }
 
+    /// Whether all that is said is in flight until it is heard, in no order.
+    pub(crate) fn is_plain(self) -> bool {
+        self.options.channel == Channel::Reliable && self.options.partitions == 0
+    }
+
     pub(crate) fn is_synchronous(self) -> bool {
         self.options.timing == Timing::Synchronous
     }

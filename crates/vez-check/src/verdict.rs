@@ -189,6 +189,8 @@ fn verdict(
 
 fn statistics(archive: &Archive<'_>, explored: &Explored, endless: Endless) -> Statistics {
     let census = open(&archive.lore).census();
+    let tally = &explored.tally;
+    let faces = tally.renamings.max(1);
     Statistics {
         process_states: census.locals,
         messages: census.packets,
@@ -197,10 +199,11 @@ fn statistics(archive: &Archive<'_>, explored: &Explored, endless: Endless) -> S
         frontier_max: explored.tally.frontier_max,
         visited_bytes: explored.visited.bytes(),
         memory_bytes: explored.tally.memory,
-        collision_probability: explored.visited.collision_probability(explored.tally.states),
+        collision_probability: explored.visited.collision_probability(tally.states, faces),
         coverage: explored.visited.coverage(),
         ample_states: explored.tally.ample_states,
         ample_saved: explored.tally.ample_saved,
+        renamings: archive.setting.options.reductions.symmetry.then_some(explored.tally.renamings),
         endless: match endless {
             Endless::None => Some(false),
             Endless::Judged => Some(true),

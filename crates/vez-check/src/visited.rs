@@ -5,6 +5,7 @@
 //! exactly one is told that it is new.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
 
 use crate::Options;
 
@@ -19,6 +20,7 @@ pub(crate) enum Seen {
     Full,
 }
 
+#[expect(clippy::large_enum_variant, reason = "there is one in a search")]
 pub(crate) enum Visited {
     Exact(Tables),
     Bits(Bits),
@@ -27,20 +29,38 @@ pub(crate) enum Visited {
 /// Grown one at a time, so that growing never takes much more memory than having grown.
 pub(crate) struct Tables {
     shards: Vec<Shard>,
-    crowded: AtomicBool,
     is_wide: bool,
+    fill: Fill,
 }
+
+/// How full the tables are. On lines of memory of its own: it is written to now and then, and what
+/// else there is to know of the tables is read all the time.
+#[repr(align(128))]
+#[derive(Default)]
+struct Fill {
+    count: AtomicUsize,
+    crowded: AtomicBool,
+}
+
+/// As many fingerprints as the processor fetches at once. To look for one is, nearly always, to
+/// fetch one line.
+#[repr(align(64))]
+#[derive(Default)]
+struct Line([AtomicU64; LINE]);
+
+const LINE: usize = 8;
 
 struct Shard {
-    slots: Vec<AtomicU64>,
+    lines: Vec<Line>,
     /// The other halves of wide fingerprints; empty if they are not. 0 until it is written, which
     /// is right after its slot was taken.
-    seconds: Vec<AtomicU64>,
-    len: AtomicUsize,
+    seconds: Vec<Line>,
 }
 
-const SHARDS: usize = 256;
-const FIRST_SLOTS: usize = 16;
+const SHARD_BITS: u32 = 6;
+const FIRST_LINES: usize = 8;
+/// Tables with fewer slots are grown by one thread alone.
+const SHARED_SLOTS: usize = 1 << 16;
 /// The lowest bit says that the world was found while exploring the current layer.
 const FRESH: u64 = 1;
 /// And of the other half, that it is there.
@@ -74,8 +94,8 @@ impl Visited {
         if let Self::Exact(tables) = self {
             let all = fingerprints.fold(0, |all, fingerprint| {
                 let key = key(fingerprint);
-                let shard = &tables.shards[(key >> 56) as usize];
-                all ^ shard.slots[shard.start(key)].load(Ordering::Relaxed)
+                let shard = tables.shard(key);
+                all ^ shard.lines[shard.line(key)].0[0].load(Ordering::Relaxed)
             });
             std::hint::black_box(all);
         }
@@ -88,38 +108,50 @@ impl Visited {
         }
     }
 
+    /// Takes note that so many were new. Who inserts says so now and then, not every time: else
+    /// all would wait for each other here.
+    pub(crate) fn note(&self, count: usize) {
+        if let Self::Exact(tables) = self {
+            let count = tables.fill.count.fetch_add(count, Ordering::Relaxed) + count;
+            if 3 * tables.slots() < 4 * count {
+                tables.fill.crowded.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
     pub(crate) fn is_crowded(&self) -> bool {
         match self {
-            Self::Exact(tables) => tables.crowded.load(Ordering::Relaxed),
+            Self::Exact(tables) => tables.fill.crowded.load(Ordering::Relaxed),
             Self::Bits(_) => false,
         }
     }
 
-    pub(crate) fn grow(&mut self) {
+    pub(crate) fn grow(&mut self, threads: usize) {
         if let Self::Exact(tables) = self {
-            tables.grow();
+            tables.grow(threads);
         }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Exact(tables) => {
-                let words = |shard: &Shard| shard.slots.len() + shard.seconds.len();
-                tables.shards.iter().map(words).sum::<usize>() as u64 * 8
+                let lines = |shard: &Shard| shard.lines.len() + shard.seconds.len();
+                (tables.shards.iter().map(lines).sum::<usize>() * size_of::<Line>()) as u64
             }
             Self::Bits(bits) => bits.words.len() as u64 * 8,
         }
     }
 
-    /// The chance that, among this many states, some was taken for another.
+    /// The chance that, among this many states with so many faces each, some was taken for another.
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
-    pub(crate) fn collision_probability(&self, states: u64) -> f64 {
+    pub(crate) fn collision_probability(&self, states: u64, faces: u64) -> f64 {
         let states = states as f64;
         match self {
             // The birthday bound: of each half one bit is used otherwise.
             Self::Exact(tables) => {
                 let bits = if tables.is_wide { 126 } else { 63 };
-                -(-states * (states - 1.0) / 2.0_f64.powi(bits + 1)).exp_m1()
+                let pairs = states * (states - 1.0) * faces as f64;
+                -(-pairs / 2.0_f64.powi(bits + 1)).exp_m1()
             }
             Self::Bits(bits) => 1.0 - (1.0 - bits.fill().powi(3)).powf(states),
         }
@@ -137,118 +169,149 @@ impl Visited {
 impl Tables {
     fn new(is_wide: bool) -> Self {
         let shard = |_| Shard {
-            slots: empty(FIRST_SLOTS),
-            seconds: empty(if is_wide { FIRST_SLOTS } else { 0 }),
-            len: AtomicUsize::new(0),
+            lines: empty(FIRST_LINES),
+            seconds: empty(if is_wide { FIRST_LINES } else { 0 }),
         };
-        let shards = (0..SHARDS).map(shard).collect();
-        Self { shards, crowded: AtomicBool::new(false), is_wide }
+        let shards = (0..1 << SHARD_BITS).map(shard).collect();
+        Self { shards, is_wide, fill: Fill::default() }
+    }
+
+    #[inline]
+    fn shard(&self, key: u64) -> &Shard {
+        &self.shards[(key >> (u64::BITS - SHARD_BITS)) as usize]
+    }
+
+    /// All have as many.
+    fn slots(&self) -> usize {
+        self.shards.len() * self.shards[0].lines.len() * LINE
     }
 
     #[inline]
     fn insert(&self, fingerprint: u64, second: u64) -> Seen {
         let key = key(fingerprint);
-        let shard = &self.shards[(key >> 56) as usize];
-        let mut slot = shard.start(key);
-        for _ in 0..shard.slots.len() {
-            let mut found = shard.slots[slot].load(Ordering::Relaxed);
-            if found == 0 {
-                if shard.is_full() {
-                    self.crowded.store(true, Ordering::Relaxed);
-                    return Seen::Full;
-                }
-                // Relaxed will do: the fingerprint is all that is handed over here.
-                let claim = shard.slots[slot].compare_exchange(
-                    0,
-                    key | FRESH,
-                    Ordering::Relaxed,
-                    Ordering::Relaxed,
-                );
-                match claim {
-                    Ok(_) => {
-                        shard.len.fetch_add(1, Ordering::Relaxed);
-                        if self.is_wide {
-                            shard.seconds[slot].store(second | WRITTEN, Ordering::Relaxed);
+        let shard = self.shard(key);
+        let mut number = shard.line(key);
+        for _ in 0..shard.lines.len() {
+            for (index, slot) in shard.lines[number].0.iter().enumerate() {
+                let mut found = slot.load(Ordering::Relaxed);
+                if found == 0 {
+                    // Relaxed will do: the fingerprint is all that is handed over here.
+                    let order = Ordering::Relaxed;
+                    match slot.compare_exchange(0, key | FRESH, order, order) {
+                        Ok(_) => {
+                            if self.is_wide {
+                                shard.seconds[number].0[index].store(second | WRITTEN, order);
+                            }
+                            return Seen::New;
                         }
-                        return Seen::New;
+                        Err(other) => found = other,
                     }
-                    Err(other) => found = other,
+                }
+                if found | FRESH == key | FRESH && self.is_second(shard, (number, index), second) {
+                    return if found & FRESH == 0 { Seen::Old } else { Seen::Fresh };
                 }
             }
-            if found & !FRESH == key && (!self.is_wide || shard.second(slot) == second | WRITTEN) {
-                return if found & FRESH == 0 { Seen::Old } else { Seen::Fresh };
-            }
-            slot = if slot + 1 == shard.slots.len() { 0 } else { slot + 1 };
+            number = shard.after(number);
         }
-        self.crowded.store(true, Ordering::Relaxed);
+        self.fill.crowded.store(true, Ordering::Relaxed);
         Seen::Full
+    }
+
+    #[inline]
+    fn is_second(&self, shard: &Shard, place: (usize, usize), second: u64) -> bool {
+        !self.is_wide || shard.second(place) == second | WRITTEN
     }
 
     fn age(&self, fingerprint: u64, second: u64) {
         let key = key(fingerprint);
-        let shard = &self.shards[(key >> 56) as usize];
-        let mut slot = shard.start(key);
-        while shard.slots[slot].load(Ordering::Relaxed) & !FRESH != key
-            || (self.is_wide && shard.second(slot) != second | WRITTEN)
-        {
-            slot = if slot + 1 == shard.slots.len() { 0 } else { slot + 1 };
+        let shard = self.shard(key);
+        let mut number = shard.line(key);
+        loop {
+            for (index, slot) in shard.lines[number].0.iter().enumerate() {
+                if slot.load(Ordering::Relaxed) | FRESH == key | FRESH
+                    && self.is_second(shard, (number, index), second)
+                {
+                    return slot.store(key, Ordering::Relaxed);
+                }
+            }
+            number = shard.after(number);
         }
-        shard.slots[slot].store(key, Ordering::Relaxed);
     }
 
-    fn grow(&mut self) {
-        for shard in &mut self.shards {
-            if 16 * shard.len.load(Ordering::Relaxed) < 11 * shard.slots.len() {
-                continue;
+    fn grow(&mut self, threads: usize) {
+        let is_shared = 1 < threads && SHARED_SLOTS <= self.slots();
+        let each = if is_shared { self.shards.len().div_ceil(threads) } else { self.shards.len() };
+        let mut parts = self.shards.chunks_mut(each);
+        let first = parts.next().unwrap_or_default();
+        thread::scope(|scope| {
+            for part in parts {
+                scope.spawn(|| part.iter_mut().for_each(Shard::grow));
             }
-            let more = shard.slots.len() + shard.slots.len() * 3 / 8;
-            let old = std::mem::replace(&mut shard.slots, empty(more));
-            let more_seconds = empty(if self.is_wide { more } else { 0 });
-            let old_seconds = std::mem::replace(&mut shard.seconds, more_seconds);
-            for (index, slot) in old.into_iter().enumerate() {
-                let value = slot.into_inner();
-                if value == 0 {
-                    continue;
-                }
-                let mut place = shard.start(value & !FRESH);
-                while *shard.slots[place].get_mut() != 0 {
-                    place = if place + 1 == more { 0 } else { place + 1 };
-                }
-                *shard.slots[place].get_mut() = value;
-                if let Some(second) = old_seconds.get(index) {
-                    *shard.seconds[place].get_mut() = second.load(Ordering::Relaxed);
-                }
-            }
-        }
-        self.crowded.store(false, Ordering::Relaxed);
+            first.iter_mut().for_each(Shard::grow);
+        });
+        self.fill.crowded.store(false, Ordering::Relaxed);
     }
 }
 
 impl Shard {
-    /// Where a key is looked for first: its middle bits, scaled to the table.
+    fn grow(&mut self) {
+        let more = self.lines.len() + (self.lines.len() * 3 / 8).max(1);
+        let old = std::mem::replace(&mut self.lines, empty(more));
+        let more_seconds = empty(if self.seconds.is_empty() { 0 } else { more });
+        let old_seconds = std::mem::replace(&mut self.seconds, more_seconds);
+        for (number, line) in old.iter().enumerate() {
+            for (index, slot) in line.0.iter().enumerate() {
+                let value = slot.load(Ordering::Relaxed);
+                if value == 0 {
+                    continue;
+                }
+                let free = self.free(value & !FRESH);
+                self.lines[free.0].0[free.1].store(value, Ordering::Relaxed);
+                if let Some(seconds) = old_seconds.get(number) {
+                    let second = seconds.0[index].load(Ordering::Relaxed);
+                    self.seconds[free.0].0[free.1].store(second, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Where there is room for a key: a line, and a slot in it.
+    fn free(&self, key: u64) -> (usize, usize) {
+        let mut number = self.line(key);
+        loop {
+            let line = &self.lines[number].0;
+            if let Some(index) = line.iter().position(|slot| slot.load(Ordering::Relaxed) == 0) {
+                return (number, index);
+            }
+            number = self.after(number);
+        }
+    }
+
+    /// The line to look in when one is full.
     #[inline]
-    fn start(&self, key: u64) -> usize {
-        ((u128::from(key << 8) * self.slots.len() as u128) >> 64) as usize
+    fn after(&self, number: usize) -> usize {
+        if number + 1 == self.lines.len() { 0 } else { number + 1 }
+    }
+
+    /// The line where a key is looked for first: its middle bits, scaled to the table.
+    #[inline]
+    fn line(&self, key: u64) -> usize {
+        ((u128::from(key << SHARD_BITS) * self.lines.len() as u128) >> 64) as usize
     }
 
     /// The other half of what is in a slot.
-    fn second(&self, slot: usize) -> u64 {
+    fn second(&self, (number, index): (usize, usize)) -> u64 {
         loop {
-            match self.seconds[slot].load(Ordering::Relaxed) {
+            match self.seconds[number].0[index].load(Ordering::Relaxed) {
                 0 => std::hint::spin_loop(), // Another thread is about to write it.
                 second => return second,
             }
         }
     }
-
-    #[inline]
-    fn is_full(&self) -> bool {
-        3 * self.slots.len() < 4 * self.len.load(Ordering::Relaxed)
-    }
 }
 
-fn empty(len: usize) -> Vec<AtomicU64> {
-    (0..len).map(|_| AtomicU64::new(0)).collect()
+fn empty(lines: usize) -> Vec<Line> {
+    (0..lines).map(|_| Line::default()).collect()
 }
 
 /// Never 0, which is an empty slot.
@@ -268,7 +331,9 @@ pub(crate) struct Bits {
 
 impl Bits {
     fn new(bytes: u64) -> Self {
-        Self { words: empty((bytes / 8).max(8) as usize), ones: AtomicU64::new(0) }
+        let words = (bytes / 8).max(8);
+        let words = (0..words).map(|_| AtomicU64::new(0)).collect();
+        Self { words, ones: AtomicU64::new(0) }
     }
 
     fn insert(&self, fingerprint: u64) -> Seen {
@@ -295,13 +360,24 @@ mod tests {
     use super::{Seen, Tables, Visited};
     use crate::intern::mix;
 
+    fn put(visited: &mut Visited, fingerprint: u64, second: u64) {
+        loop {
+            match visited.insert(fingerprint, second) {
+                Seen::Full => visited.grow(2),
+                Seen::New => break visited.note(1),
+                Seen::Fresh | Seen::Old => break,
+            }
+        }
+        if visited.is_crowded() {
+            visited.grow(2);
+        }
+    }
+
     #[test]
     fn what_was_inserted_is_found_again_however_often_the_tables_grew() {
         let mut visited = Visited::Exact(Tables::new(false));
         for i in 0..100_000_u64 {
-            while visited.insert(mix(i), 0) == Seen::Full {
-                visited.grow();
-            }
+            put(&mut visited, mix(i), 0);
         }
         for i in 0..100_000 {
             assert_eq!(visited.insert(mix(i), 0), Seen::Fresh);
@@ -316,11 +392,9 @@ mod tests {
     fn many_threads_find_each_new_once() {
         let mut visited = Visited::Exact(Tables::new(false));
         for i in 0..20_000_u64 {
-            while visited.insert(mix(i), 0) == Seen::Full {
-                visited.grow();
-            }
+            put(&mut visited, mix(i), 0);
         }
-        visited.grow();
+        visited.grow(1);
         let count = |_| {
             let news = (10_000..30_000_u64).filter(|&i| visited.insert(mix(i), 0) == Seen::New);
             news.count()
@@ -337,18 +411,16 @@ mod tests {
     fn wide_fingerprints_with_one_half_in_common_are_told_apart() {
         let mut visited = Visited::Exact(Tables::new(true));
         for i in 0..40_000_u64 {
-            while visited.insert(mix(i / 4), mix(i)) == Seen::Full {
-                visited.grow();
-            }
+            put(&mut visited, mix(i / 4), mix(i));
         }
         for i in 0..40_000 {
             assert_eq!(visited.insert(mix(i / 4), mix(i)), Seen::Fresh);
             visited.age(mix(i / 4), mix(i));
             assert_eq!(visited.insert(mix(i / 4), mix(i)), Seen::Old);
         }
-        let (chance, narrow) = (visited.collision_probability(1 << 30), Tables::new(false));
+        let (chance, narrow) = (visited.collision_probability(1 << 30, 1), Tables::new(false));
         assert!(0.0 < chance && chance < 1e-18, "{chance}");
-        assert!(1e-2 < Visited::Exact(narrow).collision_probability(1 << 30));
+        assert!(1e-2 < Visited::Exact(narrow).collision_probability(1 << 30, 1));
     }
 
     #[test]

@@ -125,6 +125,7 @@ fn walk(
     for _ in 0..shared.walks.steps_max {
         let is_new = shared.visited.insert(fingerprint, 0) == Seen::New;
         shared.states.fetch_add(u64::from(is_new), Ordering::Relaxed);
+        actions.clear();
         let is_due = mind.expand(&world, fingerprint, &mut actions);
         if !is_due && !mind.is_lossy {
             let breach = mind.at_rest(world[SPEC]);

@@ -20,6 +20,11 @@ fn ample(options: &Options) -> Options {
     Options { reductions, ..options.clone() }
 }
 
+fn nameless(options: &Options) -> Options {
+    let reductions = Reductions { symmetry: true, ..options.reductions.clone() };
+    Options { reductions, ..options.clone() }
+}
+
 /// Searches with and without; returns how many states each saw.
 fn agree<P: Protocol>(n: u32, config: &P::Config, options: &Options) -> (u64, u64) {
     let whole = explore::<P>(n, config, options);
@@ -99,6 +104,65 @@ fn one_way_on_is_enough_for_a_coordinator_and_each_of_its_flaws() {
         for withdrawals in [0, 1] {
             let options = Options { withdrawals, ..Options::new(&Grants::META) };
             agree::<Grants>(3, &flaw, &options);
+        }
+    }
+}
+
+#[test]
+fn where_who_is_who_does_not_matter_one_of_many_is_enough() {
+    let channel = vez_core::Channel::Reliable;
+    for (n, crashes, quorum) in [(3, 1, 2), (4, 0, 3), (4, 0, 2), (3, 1, 1)] {
+        for persists in [true, false] {
+            let options = Options { channel, crashes, ..Options::new(&Votes::META) };
+            let config = votes::Config { quorum, persists };
+            let all = explore::<Votes>(n, &config, &options);
+            let ways: u64 = (1..=u64::from(n)).product();
+            for options in [nameless(&options), nameless(&ample(&options))] {
+                let some = explore::<Votes>(n, &config, &options);
+                assert_eq!(some.statistics.renamings, Some(ways));
+                assert_eq!(some.complete, all.complete);
+                let is_ample = options.reductions.ample;
+                let found = |outcome: &Outcome| {
+                    let found = outcome.counterexample.as_ref();
+                    // Who leaves out orders need not find the shortest way.
+                    found.map(|found| (found.promise, found.steps.len() * usize::from(!is_ample)))
+                };
+                assert_eq!(found(&some), found(&all), "{n} {config:?}");
+                // Of all that are alike, at least one and not all.
+                assert!(some.states < all.states, "{} {}", some.states, all.states);
+                let is_whole = all.complete && !is_ample;
+                assert!(!is_whole || all.states <= ways * some.states);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_number_of_threads_does_not_matter_where_names_do_not() {
+    let options = nameless(&Options::new(&Votes::META));
+    let [alone, together] = [1, 3].map(|threads| {
+        let options = Options { threads, ..options.clone() };
+        let outcome = explore::<Votes>(3, &votes::Config::default(), &options);
+        (outcome.states, outcome.transitions, outcome.complete)
+    });
+    assert_eq!(alone, together);
+}
+
+#[test]
+fn where_who_is_who_matters_nothing_is_left_out() {
+    let options = Options::new(&Agrawala::META);
+    for flaw in [Flaw::None, Flaw::NoTieBreak, Flaw::BothGiveWay] {
+        let all = explore::<Agrawala>(3, &flaw, &options);
+        let some = explore::<Agrawala>(3, &flaw, &nameless(&options));
+        let length =
+            |outcome: &Outcome| outcome.counterexample.as_ref().map(|found| found.steps.len());
+        assert_eq!(length(&some), length(&all), "{flaw:?}");
+        // Ties are broken by names; without ties, or where both give way, they are not.
+        match flaw {
+            Flaw::None => {
+                assert_eq!((some.states, some.statistics.renamings), (2_822, Some(1)));
+            }
+            _ => assert_eq!(some.statistics.renamings, Some(6)),
         }
     }
 }

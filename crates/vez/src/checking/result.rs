@@ -78,6 +78,7 @@ struct StatisticsResult {
     coverage: Option<f64>,
     ample_states: u64,
     ample_saved: u64,
+    renamings: Option<u64>,
     endless: Option<bool>,
 }
 
@@ -210,6 +211,7 @@ fn statistics(statistics: &Statistics) -> StatisticsResult {
         coverage: statistics.coverage,
         ample_states: statistics.ample_states,
         ample_saved: statistics.ample_saved,
+        renamings: statistics.renamings,
         endless: statistics.endless,
     }
 }

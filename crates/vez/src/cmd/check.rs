@@ -96,8 +96,9 @@ pub struct Check {
     /// Explore every order. This is the default.
     #[arg(long, help_heading = "How it is searched")]
     no_reduce: bool,
-    /// Take states for one that differ only by who is who.
-    #[arg(long, help_heading = "How it is searched")]
+    /// Take states for one that differ only by who is who, where that does not matter. Whether it
+    /// does is found out on the way.
+    #[arg(long, conflicts_with = "wide", help_heading = "How it is searched")]
     symmetry: bool,
     /// Remember a few bits in a table of this size for each state: some are overlooked.
     #[arg(long, value_name = "SIZE", help_heading = "How it is searched")]
@@ -254,13 +255,11 @@ impl Check {
         }
         let bitstate = self.bitstate.as_ref().map(|text| measure("bitstate", text, &SIZES));
         let bitstate = bitstate.transpose()?;
-        options.reductions = Reductions { ample: self.reduce, bitstate };
+        let symmetry = self.symmetry;
+        options.reductions = Reductions { ample: self.reduce, bitstate, symmetry };
         options.wide = self.wide;
-        if self.symmetry {
-            anyhow::bail!(
-                "--symmetry: not built in; elections and whatever breaks ties by uid tell processes \
-                 apart, so it could only serve where uids are never compared, as in coordinator"
-            );
+        if symmetry && options.search != Search::BreadthFirst {
+            anyhow::bail!("--symmetry: expected a breadth-first search, --search bfs");
         }
         Ok(options)
     }

@@ -86,6 +86,13 @@ fn remarks(outcome: &Outcome, options: &Options) -> Vec<(&'static str, String)> 
         let words = format!("{some} states explored one way only, {saved} steps left out");
         remarks.push(("reduced", words));
     }
+    if let Some(renamings) = statistics.renamings {
+        let words = match renamings {
+            0 | 1 => "none found: who is who matters here".to_owned(),
+            ways => format!("{ways} ways to name everyone, all alike"),
+        };
+        remarks.push(("symmetry", words));
+    }
     if outcome.unexpected > 0 {
         let words = format!("{} × what an algorithm says cannot be", grouped(outcome.unexpected));
         remarks.push(("surprise", words));
