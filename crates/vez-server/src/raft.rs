@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -108,6 +109,7 @@ struct Inner {
     identity: Identity,
     leadership: watch::Receiver<Leadership>,
     counters: Arc<Counters>,
+    directory: PathBuf,
     open: Mutex<Option<Open>>,
 }
 
@@ -151,7 +153,8 @@ impl Replica {
         tokio::spawn(watch_leadership(raft.clone(), identity.member, announce));
         tokio::spawn(snapshot_when_due(raft.clone(), Arc::clone(&shared)));
         let open = Mutex::new(Some(Open { snapshots, thread, _directory: directory }));
-        let inner = Inner { raft, shared, identity, leadership, counters, open };
+        let directory = options.directory;
+        let inner = Inner { raft, shared, identity, leadership, counters, directory, open };
         let replica = Self { inner: Arc::new(inner) };
         let mut leadership = replica.leadership();
         if leadership.wait_for(|now| now.leading).await.is_err() {
@@ -201,8 +204,11 @@ impl Replica {
     }
 
     /// Calls `listener` for every command applied from now on, in order, while the state is held:
-    /// with the state after it, what it changed, and the revision. It must be quick.
-    pub fn listen(&self, listener: impl Fn(&State, &[Event], i64) + Send + Sync + 'static) {
+    /// with the state after it, the command, and what it changed. It must be quick.
+    pub fn listen(
+        &self,
+        listener: impl Fn(&State, Option<&Command>, &[Event]) + Send + Sync + 'static,
+    ) {
         self.inner.shared.listen(Box::new(listener));
     }
 
@@ -221,6 +227,20 @@ impl Replica {
 
     pub fn cluster_id(&self) -> u64 {
         self.inner.identity.cluster
+    }
+
+    /// The last entry of the log, and the last one applied.
+    pub fn indices(&self) -> (u64, u64) {
+        let metrics = self.inner.raft.metrics();
+        let now = metrics.borrow_watched();
+        let applied = now.last_applied.map_or(0, |id| id.index);
+        (now.last_log_index.unwrap_or(0), applied)
+    }
+
+    /// How much of the disk its files take.
+    pub fn disk_bytes(&self) -> u64 {
+        let files = fs::read_dir(&self.inner.directory).into_iter().flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
     }
 
     /// How often the log was synced since it was opened.

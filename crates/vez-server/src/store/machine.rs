@@ -10,6 +10,7 @@ use futures_util::{Stream, TryStreamExt as _};
 use openraft::storage::{EntryResponder, RaftSnapshotBuilder, RaftStateMachine, Snapshot};
 use openraft::{EntryPayload, OptionalSend};
 use tokio::sync::Notify;
+use vez_api::log::Command;
 use vez_api::mvccpb::Event;
 
 use super::log::weight;
@@ -18,9 +19,9 @@ use super::{Answer, Entry, LogId, SnapshotMeta, StoredMembers, Types};
 use crate::state::State;
 
 /// Told of every command that was applied, in order, while the state is held: the state after it,
-/// what it changed, and the revision. After a snapshot from the leader the revision may have
-/// jumped, without events.
-pub(crate) type Listener = Box<dyn Fn(&State, &[Event], i64) + Send + Sync>;
+/// the command, and what it changed. After a snapshot from the leader there is no command, and the
+/// revision may have jumped.
+pub(crate) type Listener = Box<dyn Fn(&State, Option<&Command>, &[Event]) + Send + Sync>;
 
 /// When a snapshot is due: whichever comes first.
 #[derive(Clone, Copy, Debug)]
@@ -52,15 +53,14 @@ impl Held {
             }
             EntryPayload::Normal(proposal) => {
                 let applied = self.state.apply(&proposal.0);
-                self.tell(&applied.events);
+                self.tell(Some(&proposal.0), &applied.events);
                 Some(applied.response)
             }
         }
     }
 
-    fn tell(&self, events: &[Event]) {
-        let revision = self.state.revision();
-        self.listeners.iter().for_each(|listener| listener(&self.state, events, revision));
+    fn tell(&self, command: Option<&Command>, events: &[Event]) {
+        self.listeners.iter().for_each(|listener| listener(&self.state, command, events));
     }
 
     fn meta(&self) -> SnapshotMeta {
@@ -171,7 +171,7 @@ impl RaftStateMachine<Types> for Machine {
             let mut held = shared.held_mut();
             let before = mem::replace(&mut held.state, state);
             (held.applied, held.members) = (meta.last_log_id, meta.last_membership);
-            held.tell(&[]);
+            held.tell(None, &[]);
             drop(held);
             // Large, perhaps: nobody should wait for it under the lock.
             drop(before);

@@ -1,0 +1,107 @@
+//! How the server is.
+
+use std::pin::Pin;
+
+use bytes::Bytes;
+use tokio_stream::Stream;
+use tonic::{Request, Response, Status};
+use vez_api::etcdserverpb::{
+    AlarmRequest, AlarmResponse, DefragmentRequest, DefragmentResponse, HashKvRequest,
+    HashKvResponse, HashRequest, HashResponse, MoveLeaderRequest, MoveLeaderResponse,
+    SnapshotRequest, SnapshotResponse, StatusRequest, StatusResponse, alarm_request::AlarmAction,
+    maintenance_server::Maintenance,
+};
+
+use super::Service;
+
+/// Clients read it to know what they may ask: the API is that of etcd 3.5.
+const VERSION: &str = concat!("3.5.0+vez.", env!("CARGO_PKG_VERSION"));
+const CHUNK: usize = 64 * 1024;
+
+#[tonic::async_trait]
+impl Maintenance for Service {
+    async fn alarm(
+        &self,
+        request: Request<AlarmRequest>,
+    ) -> Result<Response<AlarmResponse>, Status> {
+        if request.into_inner().action() == AlarmAction::Activate {
+            return Err(Status::unimplemented("vez raises its alarms itself"));
+        }
+        Ok(Response::new(AlarmResponse { header: self.header_now(), alarms: Vec::new() }))
+    }
+
+    async fn status(&self, _: Request<StatusRequest>) -> Result<Response<StatusResponse>, Status> {
+        let leadership = *self.replica.leadership().borrow();
+        let (raft_index, raft_applied_index) = self.replica.indices();
+        let db_size = self.replica.disk_bytes().cast_signed();
+        Ok(Response::new(StatusResponse {
+            header: self.header_now(),
+            version: VERSION.to_owned(),
+            db_size,
+            db_size_in_use: db_size,
+            leader: leadership.leader.unwrap_or(0),
+            raft_index,
+            raft_applied_index,
+            raft_term: leadership.term,
+            errors: Vec::new(),
+            is_learner: false,
+        }))
+    }
+
+    async fn defragment(
+        &self,
+        _: Request<DefragmentRequest>,
+    ) -> Result<Response<DefragmentResponse>, Status> {
+        self.replica.snapshot().await.map_err(super::status)?;
+        Ok(Response::new(DefragmentResponse { header: self.header_now() }))
+    }
+
+    async fn hash(&self, _: Request<HashRequest>) -> Result<Response<HashResponse>, Status> {
+        let (revision, hash) = self.replica.read(|state| (state.revision(), state.hash()));
+        Ok(Response::new(HashResponse { header: self.header(revision), hash }))
+    }
+
+    async fn hash_kv(
+        &self,
+        request: Request<HashKvRequest>,
+    ) -> Result<Response<HashKvResponse>, Status> {
+        let asked = request.into_inner().revision;
+        let (revision, compact_revision, hash) =
+            self.replica.read(|state| (state.revision(), state.compacted(), state.hash()));
+        if asked != 0 && asked != revision {
+            return Err(Status::unimplemented("vez hashes the store as it is now only"));
+        }
+        Ok(Response::new(HashKvResponse { header: self.header(revision), hash, compact_revision }))
+    }
+
+    type SnapshotStream = Pin<Box<dyn Stream<Item = Result<SnapshotResponse, Status>> + Send>>;
+
+    async fn snapshot(
+        &self,
+        _: Request<SnapshotRequest>,
+    ) -> Result<Response<Self::SnapshotStream>, Status> {
+        self.up_to_date().await?;
+        let (revision, whole) = self.replica.read(|state| (state.revision(), state.encode()));
+        let whole = Bytes::from(whole);
+        let header = self.header(revision);
+        let starts = (0..whole.len()).step_by(CHUNK);
+        let parts = starts.map(move |start| {
+            let end = whole.len().min(start + CHUNK);
+            Ok(SnapshotResponse {
+                header,
+                remaining_bytes: (whole.len() - end) as u64,
+                blob: whole.slice(start..end),
+            })
+        });
+        Ok(Response::new(Box::pin(tokio_stream::iter(parts))))
+    }
+
+    async fn move_leader(
+        &self,
+        _: Request<MoveLeaderRequest>,
+    ) -> Result<Response<MoveLeaderResponse>, Status> {
+        Err(Status::unimplemented(
+            "vez serves as a cluster of one; there is nobody to lead instead",
+        ))
+    }
+}

@@ -1,0 +1,150 @@
+//! What clients may ask, one file a service.
+
+mod cluster;
+mod election;
+mod keys;
+mod lease;
+mod lock;
+mod maintenance;
+mod queue;
+mod watch;
+
+use std::sync::Arc;
+
+use tonic::service::Routes;
+use tonic::{Code, Status};
+use vez_api::etcdserverpb::{
+    DeleteRangeResponse, PutResponse, ResponseHeader, TxnRequest, TxnResponse,
+    cluster_server::ClusterServer, kv_server::KvServer, lease_server::LeaseServer,
+    maintenance_server::MaintenanceServer, watch_server::WatchServer,
+};
+use vez_api::log;
+use vez_api::v3electionpb::election_server::ElectionServer;
+use vez_api::v3lockpb::lock_server::LockServer;
+
+use crate::hub::Hub;
+use crate::lessor::Lessor;
+use crate::raft::{ProposeError, Replica};
+use crate::serve::Limits;
+use crate::state::Response;
+
+/// What every service needs; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Service(Arc<Shared>);
+
+pub(crate) struct Shared {
+    pub(crate) replica: Replica,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) lessor: Arc<Lessor>,
+    pub(crate) limits: Limits,
+    pub(crate) member: Member,
+}
+
+/// How this node is called and reached.
+#[derive(Clone, Debug)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) peer_urls: Vec<String>,
+    pub(crate) client_urls: Vec<String>,
+}
+
+impl std::ops::Deref for Service {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Service {
+    pub(crate) fn new(shared: Shared) -> Self {
+        Self(Arc::new(shared))
+    }
+
+    /// All services, and a sentence for whoever asks for another.
+    pub(crate) fn routes(&self) -> Routes {
+        // What is allowed is checked by size in bytes, with a sentence; the transport's limit only
+        // keeps a client from filling the memory first.
+        let most = self.limits.request_bytes + 512 * 1024;
+        let routes = Routes::default()
+            .add_service(KvServer::new(self.clone()).max_decoding_message_size(most))
+            .add_service(WatchServer::new(self.clone()))
+            .add_service(LeaseServer::new(self.clone()))
+            .add_service(LockServer::new(self.clone()))
+            .add_service(ElectionServer::new(self.clone()).max_decoding_message_size(most))
+            .add_service(ClusterServer::new(self.clone()))
+            .add_service(MaintenanceServer::new(self.clone()));
+        Routes::from(routes.into_axum_router().fallback(not_here))
+    }
+
+    /// Puts a command to the log; the answer comes when it is durable.
+    async fn propose(&self, command: log::command::Command) -> Result<Response, Status> {
+        let command = log::Command { command: Some(command) };
+        let mut response = self.replica.propose(command).await.map_err(status)?;
+        self.sign(header_of(&mut response));
+        Ok(response)
+    }
+
+    async fn transact(&self, request: TxnRequest) -> Result<TxnResponse, Status> {
+        match self.propose(log::command::Command::Txn(request)).await? {
+            Response::Txn(response) => Ok(response),
+            _ => Err(Status::internal("a transaction was answered as something else")),
+        }
+    }
+
+    /// Waits until what this node knows is at least what anybody was told before.
+    async fn up_to_date(&self) -> Result<(), Status> {
+        self.replica.linearizable().await.map_err(status)
+    }
+
+    fn header(&self, revision: i64) -> Option<ResponseHeader> {
+        let mut header = Some(ResponseHeader { revision, ..ResponseHeader::default() });
+        self.sign(&mut header);
+        header
+    }
+
+    fn header_now(&self) -> Option<ResponseHeader> {
+        self.header(self.replica.read(crate::state::State::revision))
+    }
+
+    /// The state says the revision; who answers is said here.
+    fn sign(&self, header: &mut Option<ResponseHeader>) {
+        let header = header.get_or_insert_default();
+        header.cluster_id = self.replica.cluster_id();
+        header.member_id = self.replica.member_id();
+        header.raft_term = self.replica.term();
+    }
+}
+
+fn header_of(response: &mut Response) -> &mut Option<ResponseHeader> {
+    match response {
+        Response::Put(PutResponse { header, .. })
+        | Response::DeleteRange(DeleteRangeResponse { header, .. })
+        | Response::Txn(TxnResponse { header, .. }) => header,
+        Response::Compact(response) => &mut response.header,
+        Response::LeaseGrant(response) => &mut response.header,
+        Response::LeaseRevoke(response) => &mut response.header,
+    }
+}
+
+/// In etcd's words where it has some, because clients match on them.
+fn status(error: ProposeError) -> Status {
+    match error {
+        ProposeError::State(error) => error.into(),
+        ProposeError::NotLeader { .. } => Status::unavailable("etcdserver: not leader"),
+        ProposeError::Unknown => Status::unavailable("etcdserver: leader changed"),
+        ProposeError::NoMajority => Status::unavailable("etcdserver: no leader"),
+        ProposeError::Stopping => Status::unavailable("etcdserver: server stopped"),
+        ProposeError::Disk(error) => Status::new(
+            Code::ResourceExhausted,
+            format!("etcdserver: mvcc: database space exceeded ({error})"),
+        ),
+    }
+}
+
+/// What is asked for does not exist here: said in a sentence, as gRPC says it.
+async fn not_here(
+    uri: tonic::codegen::http::Uri,
+) -> tonic::codegen::http::Response<tonic::body::Body> {
+    Status::unimplemented(format!("vez does not offer {}", uri.path())).into_http()
+}

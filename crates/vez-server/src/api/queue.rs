@@ -1,0 +1,162 @@
+//! Standing in line: the key with the smallest create revision under a prefix has its turn.
+//!
+//! This is how etcd's own clients queue, so that they and the server's locks and elections stand
+//! in one line.
+
+use bytes::Bytes;
+use tonic::Status;
+use vez_api::etcdserverpb::{
+    Compare, DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, ResponseHeader, TxnRequest,
+    compare, request_op, response_op,
+};
+use vez_api::mvccpb::KeyValue;
+
+use super::Service;
+use crate::state::State;
+
+/// How long a lease lasts that the server grants for a client that brought none.
+const OWN_LEASE_SECONDS: i64 = 60;
+
+/// A place in a line; given up when dropped, unless it is kept.
+pub(super) struct Place {
+    service: Service,
+    pub(super) prefix: Bytes,
+    pub(super) key: Bytes,
+    /// Its fence: the revision at which it was taken.
+    pub(super) since: i64,
+    pub(super) lease: i64,
+    /// What was there before this call belongs to another call, which may still rely on it.
+    is_mine: bool,
+    is_kept: bool,
+}
+
+impl Service {
+    /// Takes a place at the end of the line, or finds the one that this lease has already. Says
+    /// also what the place's value was, if it was taken before.
+    pub(super) async fn stand_in_line(
+        &self,
+        name: &[u8],
+        lease: i64,
+        value: Bytes,
+    ) -> Result<(Place, Option<KeyValue>), Status> {
+        let lease = match lease {
+            0 => {
+                let request = vez_api::etcdserverpb::LeaseGrantRequest {
+                    ttl: OWN_LEASE_SECONDS,
+                    ..Default::default()
+                };
+                self.grant(request).await?.id
+            }
+            lease => lease,
+        };
+        let prefix = Bytes::from([name, b"/"].concat());
+        let key = Bytes::from([&prefix[..], format!("{lease:x}").as_bytes()].concat());
+        let put = PutRequest { key: key.clone(), value, lease, ..PutRequest::default() };
+        let get = RangeRequest { key: key.clone(), ..RangeRequest::default() };
+        let request = TxnRequest {
+            compare: vec![made_at(&key, 0)],
+            success: vec![operation(request_op::Request::RequestPut(put))],
+            failure: vec![operation(request_op::Request::RequestRange(get))],
+        };
+        self.fits(&request)?;
+        // In a task of its own: a client that goes away while the log is written must not leave a
+        // place behind that nobody gives up.
+        let service = self.clone();
+        let taken = tokio::spawn(async move {
+            let response = service.transact(request).await?;
+            let revision = response.header.as_ref().map_or(0, |header| header.revision);
+            let found = response.responses.into_iter().find_map(|answer| match answer.response {
+                Some(response_op::Response::ResponseRange(range)) => range.kvs.into_iter().next(),
+                _ => None,
+            });
+            let since = found.as_ref().map_or(revision, |found| found.create_revision);
+            let is_mine = response.succeeded;
+            let place = Place { service, prefix, key, since, lease, is_mine, is_kept: false };
+            Ok::<_, Status>((place, found))
+        });
+        taken.await.map_err(|_| Status::unavailable("etcdserver: server stopped"))?
+    }
+}
+
+impl Place {
+    /// Waits until nobody is ahead. Only the next in line is woken.
+    pub(super) async fn turn(&self) -> Result<Option<ResponseHeader>, Status> {
+        loop {
+            let hub = &self.service.hub;
+            let next = self.service.replica.read(|state| {
+                if !is_there(state, &self.key, self.since) {
+                    return Err(expired());
+                }
+                Ok(match state.ahead(&self.prefix, self.since) {
+                    Some(ahead) => Err(hub.when_gone(&ahead.key)),
+                    None => Ok(state.revision()),
+                })
+            })?;
+            match next {
+                Ok(revision) => return Ok(self.service.header(revision)),
+                Err(gone) => {
+                    let mine = self.service.replica.read(|state| {
+                        is_there(state, &self.key, self.since).then(|| hub.when_gone(&self.key))
+                    });
+                    let mine = mine.ok_or_else(expired)?;
+                    tokio::select! {
+                        // The sender is dropped only with the server.
+                        _ = gone => {}
+                        _ = mine => return Err(expired()),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whoever asked has it now, and gives it up himself.
+    pub(super) fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.is_kept || !self.is_mine {
+            return;
+        }
+        let (service, request) = (self.service.clone(), leaving(&self.key, self.since));
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { service.transact(request).await });
+        }
+    }
+}
+
+/// Deletes a key if it is still the one that was made then: a late release never releases a newer
+/// grant.
+pub(super) fn leaving(key: &Bytes, since: i64) -> TxnRequest {
+    let delete = DeleteRangeRequest { key: key.clone(), ..DeleteRangeRequest::default() };
+    TxnRequest {
+        compare: vec![made_at(key, since)],
+        success: vec![operation(request_op::Request::RequestDeleteRange(delete))],
+        failure: Vec::new(),
+    }
+}
+
+pub(super) fn made_at(key: &Bytes, revision: i64) -> Compare {
+    Compare {
+        result: compare::CompareResult::Equal.into(),
+        target: compare::CompareTarget::Create.into(),
+        key: key.clone(),
+        target_union: Some(compare::TargetUnion::CreateRevision(revision)),
+        range_end: Bytes::new(),
+    }
+}
+
+pub(super) fn operation(request: request_op::Request) -> RequestOp {
+    RequestOp { request: Some(request) }
+}
+
+/// Whether a key is still the one that was made then.
+fn is_there(state: &State, key: &[u8], since: i64) -> bool {
+    state.get(key).is_some_and(|kv| kv.create_revision == since)
+}
+
+fn expired() -> Status {
+    Status::failed_precondition("mutex: session is expired")
+}
