@@ -161,7 +161,8 @@ fn index() -> String {
          - [How safe a quorum is](quorum.md)\n- [How long to wait](timeout.md)\n\
          - [What algorithms cost: `vez sweep`](sweep.md)\n\
          - [The worst case: `vez worst`](worst.md)\n\
-         - [How fast the simulator is](benchmarks.md)\n\
+         - [Real processes](processes.md)\n- [How fast it is](benchmarks.md)\n\
+         - [The service: `vez serve`](service.md)\n\
          - [Locks and elections from the command line: `vez lock`, `vez elect`, `vez status`]\
            (lock.md)\n\n\
          The pages below are made by the tool: `vez explain NAME --format markdown`, with its \

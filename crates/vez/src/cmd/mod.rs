@@ -16,6 +16,7 @@ mod output;
 mod progress;
 mod quorum;
 mod run;
+mod serve;
 mod status;
 mod summary;
 mod sweep;
@@ -38,6 +39,7 @@ pub enum Outcome {
 #[derive(clap::Subcommand)]
 pub enum Command {
     Run(Box<run::Run>),
+    Serve(Box<serve::Serve>),
     Check(Box<check::Check>),
     Algorithms(algorithms::Algorithms),
     Explain(explain::Explain),
@@ -64,6 +66,7 @@ impl Command {
     pub fn run<Args: clap::CommandFactory>(self) -> anyhow::Result<Outcome> {
         match self {
             Self::Run(command) => command.run(),
+            Self::Serve(command) => command.run(),
             Self::Check(command) => command.run(),
             Self::Algorithms(command) => command.run(),
             Self::Explain(command) => command.run(),

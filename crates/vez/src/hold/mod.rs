@@ -33,8 +33,8 @@ pub(crate) const NOT_FOUND: u8 = 127;
 /// The flags that say where the service is.
 #[derive(clap::Args)]
 pub(crate) struct Endpoints {
-    /// Where the service is, vez or etcd: HOST:PORT,… . [default: `VEZ_ENDPOINTS`,
-    /// `ETCDCTL_ENDPOINTS`, or <http://127.0.0.1:2379>]
+    /// Where the service is, vez or etcd: HOST:PORT,… ; if not said, `VEZ_ENDPOINTS`,
+    /// `ETCDCTL_ENDPOINTS`, or this machine's port 2379.
     #[arg(long, value_name = "URL,…", value_delimiter = ',')]
     endpoints: Vec<String>,
 }
