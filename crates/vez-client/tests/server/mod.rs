@@ -16,8 +16,14 @@ pub(crate) struct Kind {
     command: fn(&Site) -> Command,
 }
 
-/// Every test runs with each of these that is installed.
-pub(crate) const KINDS: &[Kind] = &[Kind { name: "etcd", command: etcd }];
+/// Every test runs with each of these that is installed. Where the tests do not belong to the
+/// binary, there is no `vez` to start.
+pub(crate) fn kinds() -> Vec<Kind> {
+    let vez = VEZ.map(|_| Kind { name: "vez", command: vez });
+    [Some(Kind { name: "etcd", command: etcd }), vez].into_iter().flatten().collect()
+}
+
+const VEZ: Option<&str> = option_env!("CARGO_BIN_EXE_vez");
 
 /// Where a server lives.
 struct Site {
@@ -37,6 +43,14 @@ fn etcd(site: &Site) -> Command {
     command
 }
 
+fn vez(site: &Site) -> Command {
+    let mut command = Command::new(VEZ.expect("only then it is one of the kinds"));
+    command.args(["serve", "--listen-metrics-urls", "http://127.0.0.1:0", "--data-dir"]);
+    command.arg(site.folder.join("data"));
+    command.args(["--listen-client-urls", &format!("http://127.0.0.1:{}", site.client_port)]);
+    command
+}
+
 pub(crate) struct Server {
     kind: Kind,
     site: Site,
@@ -45,8 +59,8 @@ pub(crate) struct Server {
 
 /// Runs a story with each kind of server; says so plainly where one is not installed.
 pub(crate) fn with_each(name: &str, story: impl Fn(&mut Server)) {
-    for kind in KINDS {
-        match Server::start(*kind, name) {
+    for kind in kinds() {
+        match Server::start(kind, name) {
             Some(mut server) => story(&mut server),
             None => eprintln!("LEFT OUT: {name}: {} or etcdctl is not installed here", kind.name),
         }
@@ -120,7 +134,9 @@ impl Server {
             if self.child.try_wait().unwrap().is_some() {
                 return false;
             }
-            if TcpStream::connect(("127.0.0.1", self.site.client_port)).is_ok() {
+            // Who listens may still end, because its other port was taken: it must answer.
+            let listens = TcpStream::connect(("127.0.0.1", self.site.client_port)).is_ok();
+            if listens && self.etcdctl(&["get", "up"]).output().unwrap().status.success() {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(20));

@@ -1,0 +1,8 @@
+//! The service, asked by clients that nobody here wrote, and on bad days.
+
+mod bad_days;
+mod crashes;
+mod differential;
+mod etcdctl;
+mod other_clients;
+mod server;

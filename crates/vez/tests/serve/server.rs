@@ -1,0 +1,138 @@
+//! A server that runs while a test does: ours, or etcd to compare with.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+pub(crate) struct Server {
+    process: Child,
+    pub(crate) directory: PathBuf,
+    /// `127.0.0.1:PORT`.
+    pub(crate) address: String,
+    removes: bool,
+}
+
+impl Server {
+    /// `vez serve` with a directory of its own.
+    pub(crate) fn vez() -> Self {
+        Self::vez_in(&directory(), &[])
+    }
+
+    pub(crate) fn vez_in(directory: &Path, flags: &[&str]) -> Self {
+        Self::vez_at(directory, "127.0.0.1:0", flags)
+    }
+
+    pub(crate) fn vez_at(directory: &Path, address: &str, flags: &[&str]) -> Self {
+        let mut process = serve(directory, address)
+            .args(flags)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("vez can be started");
+        let stdout = process.stdout.take().expect("it is piped");
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line).expect("it prints where it is");
+        let address = line.split("http://").nth(1).and_then(|rest| rest.split(',').next());
+        let address = address.expect("it says where clients are heard").to_owned();
+        Self { process, directory: directory.to_owned(), address, removes: true }
+    }
+
+    /// A real etcd, where one is installed.
+    pub(crate) fn etcd() -> Option<Self> {
+        if !is_there("etcd") {
+            return None;
+        }
+        let directory = directory();
+        let free = || {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            listener.local_addr().expect("it has an address").to_string()
+        };
+        let (address, peers) = (free(), free());
+        let process = Command::new("etcd")
+            .arg("--data-dir")
+            .arg(&directory)
+            .args(["--listen-client-urls", &format!("http://{address}")])
+            .args(["--advertise-client-urls", &format!("http://{address}")])
+            .args(["--listen-peer-urls", &format!("http://{peers}")])
+            .args(["--initial-advertise-peer-urls", &format!("http://{peers}")])
+            .args(["--initial-cluster", &format!("default=http://{peers}")])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("etcd can be started");
+        let is_up = (0..3000).any(|_| {
+            thread::sleep(Duration::from_millis(20));
+            TcpStream::connect(&address).is_ok()
+        });
+        assert!(is_up, "etcd does not listen");
+        Some(Self { process, directory, address, removes: true })
+    }
+
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// SIGKILL, and the directory as it was at that moment.
+    pub(crate) fn kill(mut self) -> PathBuf {
+        self.removes = false;
+        self.process.kill().expect("it can be killed");
+        self.process.wait().expect("it ended");
+        self.directory.clone()
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
+        self.process.wait().expect("it ends")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process.kill().ok();
+        self.process.wait().ok();
+        if self.removes {
+            fs::remove_dir_all(&self.directory).ok();
+        }
+    }
+}
+
+/// The command that starts a server, for those who expect it to refuse.
+pub(crate) fn serve(directory: &Path, address: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vez"));
+    command
+        .args(["serve", "--listen-client-urls", &format!("http://{address}")])
+        .args(["--listen-metrics-urls", "http://127.0.0.1:0", "--data-dir"])
+        .arg(directory);
+    command
+}
+
+/// A directory that is not there yet, and nobody else's.
+pub(crate) fn directory() -> PathBuf {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    let number = LAST.fetch_add(1, Ordering::Relaxed);
+    let name = format!("serve-{}-{number}", std::process::id());
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::remove_dir_all(&directory).ok();
+    directory
+}
+
+/// Whether a program is installed; says so when it is not.
+pub(crate) fn is_there(program: &str) -> bool {
+    let found = Command::new("sh")
+        .args(["-c", &format!("command -v {program}")])
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !found {
+        eprintln!("left out: no {program} here; `cargo xtask test` says how to get it");
+    }
+    found
+}
