@@ -1,12 +1,16 @@
 //! `vez serve`: the service.
 
+use std::io::IsTerminal as _;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail, ensure};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 use url::Url;
 use vez_server::{Limits, Options, Server};
 
@@ -76,14 +80,21 @@ pub struct Serve {
 
 impl Serve {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
-        tracing_subscriber::fmt()
-            .with_writer(std::io::stderr)
-            .with_max_level(self.log_level)
-            .with_target(false)
-            .init();
+        self.log();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(self.serve())?;
         Ok(Outcome::Kept)
+    }
+
+    /// What we do, as much as was asked for; what the libraries do, only when it goes wrong.
+    fn log(&self) {
+        let libraries = self.log_level.min(LevelFilter::ERROR);
+        let wanted = Targets::new().with_default(libraries).with_target("vez", self.log_level);
+        let written = tracing_subscriber::fmt::layer()
+            .with_writer(std::io::stderr)
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_target(false);
+        tracing_subscriber::registry().with(written.with_filter(wanted)).init();
     }
 
     async fn serve(self) -> anyhow::Result<()> {
