@@ -6,7 +6,8 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status};
-use vez_api::etcdserverpb::{PutRequest, TxnRequest, request_op};
+use vez_api::etcdserverpb::{PutRequest, ResponseHeader, TxnRequest, TxnResponse, request_op};
+use vez_api::log::command::Command;
 use vez_api::mvccpb::KeyValue;
 use vez_api::v3electionpb::{
     CampaignRequest, CampaignResponse, LeaderKey, LeaderRequest, LeaderResponse, ProclaimRequest,
@@ -76,7 +77,7 @@ impl Election for Service {
         request: Request<ResignRequest>,
     ) -> Result<Response<ResignResponse>, Status> {
         let LeaderKey { key, rev, .. } = request.into_inner().leader.ok_or_else(without_key)?;
-        let response = self.transact(leaving(&key, rev)).await?;
+        let response: TxnResponse = self.propose(Command::Txn(leaving(&key, rev))).await?;
         Ok(Response::new(ResignResponse { header: response.header }))
     }
 }
@@ -89,7 +90,7 @@ impl Service {
         since: i64,
         lease: i64,
         value: Bytes,
-    ) -> Result<Option<vez_api::etcdserverpb::ResponseHeader>, Status> {
+    ) -> Result<Option<ResponseHeader>, Status> {
         let put = PutRequest { key: key.clone(), value, lease, ..PutRequest::default() };
         let request = TxnRequest {
             compare: vec![made_at(key, since)],
@@ -97,7 +98,7 @@ impl Service {
             failure: Vec::new(),
         };
         self.fits(&request)?;
-        let response = self.transact(request).await?;
+        let response: TxnResponse = self.propose(Command::Txn(request)).await?;
         if !response.succeeded {
             return Err(Status::unknown("election: not leader"));
         }

@@ -9,7 +9,7 @@ use vez_api::etcdserverpb::{
 use vez_api::log::command::Command;
 
 use super::Service;
-use crate::state::{self, validate};
+use crate::state::validate;
 
 #[tonic::async_trait]
 impl Kv for Service {
@@ -31,10 +31,7 @@ impl Kv for Service {
         let request = request.into_inner();
         validate::put(&request)?;
         self.fits(&request)?;
-        match self.propose(Command::Put(request)).await? {
-            state::Response::Put(response) => Ok(Response::new(response)),
-            _ => Err(confused()),
-        }
+        self.propose(Command::Put(request)).await.map(Response::new)
     }
 
     async fn delete_range(
@@ -44,10 +41,7 @@ impl Kv for Service {
         let request = request.into_inner();
         validate::delete_range(&request)?;
         self.fits(&request)?;
-        match self.propose(Command::DeleteRange(request)).await? {
-            state::Response::DeleteRange(response) => Ok(Response::new(response)),
-            _ => Err(confused()),
-        }
+        self.propose(Command::DeleteRange(request)).await.map(Response::new)
     }
 
     async fn txn(&self, request: Request<TxnRequest>) -> Result<Response<TxnResponse>, Status> {
@@ -60,17 +54,14 @@ impl Kv for Service {
             self.sign(&mut response.header);
             return Ok(Response::new(response));
         }
-        self.transact(request).await.map(Response::new)
+        self.propose(Command::Txn(request)).await.map(Response::new)
     }
 
     async fn compact(
         &self,
         request: Request<CompactionRequest>,
     ) -> Result<Response<CompactionResponse>, Status> {
-        match self.propose(Command::Compact(request.into_inner())).await? {
-            state::Response::Compact(response) => Ok(Response::new(response)),
-            _ => Err(confused()),
-        }
+        self.propose(Command::Compact(request.into_inner())).await.map(Response::new)
     }
 }
 
@@ -81,8 +72,4 @@ impl Service {
         }
         Ok(())
     }
-}
-
-fn confused() -> Status {
-    Status::internal("a command was answered as something else")
 }

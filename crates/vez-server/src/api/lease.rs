@@ -12,7 +12,6 @@ use vez_api::etcdserverpb::{
 use vez_api::log::command::Command;
 
 use super::Service;
-use crate::state;
 
 #[tonic::async_trait]
 impl Lease for Service {
@@ -27,10 +26,7 @@ impl Lease for Service {
         &self,
         request: Request<LeaseRevokeRequest>,
     ) -> Result<Response<LeaseRevokeResponse>, Status> {
-        match self.propose(Command::LeaseRevoke(request.into_inner())).await? {
-            state::Response::LeaseRevoke(response) => Ok(Response::new(response)),
-            _ => Err(Status::internal("a revocation was answered as something else")),
-        }
+        self.propose(Command::LeaseRevoke(request.into_inner())).await.map(Response::new)
     }
 
     type LeaseKeepAliveStream =
@@ -94,12 +90,9 @@ impl Service {
                 "vez: there are {many} leases, and no more are allowed"
             )));
         }
-        while request.id == 0 {
-            request.id = (rand::random::<u64>() >> 1).cast_signed();
+        if request.id == 0 {
+            request.id = rand::random_range(1..=i64::MAX);
         }
-        match self.propose(Command::LeaseGrant(request)).await? {
-            state::Response::LeaseGrant(response) => Ok(response),
-            _ => Err(Status::internal("a grant was answered as something else")),
-        }
+        self.propose(Command::LeaseGrant(request)).await
     }
 }

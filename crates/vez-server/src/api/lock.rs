@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use tonic::{Request, Response, Status};
-use vez_api::etcdserverpb::DeleteRangeRequest;
+use vez_api::etcdserverpb::{DeleteRangeRequest, DeleteRangeResponse};
 use vez_api::log::command::Command;
 use vez_api::v3lockpb::{
     LockRequest, LockResponse, UnlockRequest, UnlockResponse, lock_server::Lock,
 };
 
 use super::Service;
-use crate::state;
+use crate::state::validate;
 
 #[tonic::async_trait]
 impl Lock for Service {
@@ -28,12 +28,8 @@ impl Lock for Service {
     ) -> Result<Response<UnlockResponse>, Status> {
         let key = request.into_inner().key;
         let delete = DeleteRangeRequest { key, ..DeleteRangeRequest::default() };
-        state::validate::delete_range(&delete)?;
-        match self.propose(Command::DeleteRange(delete)).await? {
-            state::Response::DeleteRange(response) => {
-                Ok(Response::new(UnlockResponse { header: response.header }))
-            }
-            _ => Err(Status::internal("an unlocking was answered as something else")),
-        }
+        validate::delete_range(&delete)?;
+        let response: DeleteRangeResponse = self.propose(Command::DeleteRange(delete)).await?;
+        Ok(Response::new(UnlockResponse { header: response.header }))
     }
 }

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use tonic::service::Routes;
 use tonic::{Code, Status};
 use vez_api::etcdserverpb::{
-    DeleteRangeResponse, PutResponse, ResponseHeader, TxnRequest, TxnResponse,
-    cluster_server::ClusterServer, kv_server::KvServer, lease_server::LeaseServer,
-    maintenance_server::MaintenanceServer, watch_server::WatchServer,
+    CompactionResponse, DeleteRangeResponse, LeaseGrantResponse, LeaseRevokeResponse, PutResponse,
+    ResponseHeader, TxnResponse, cluster_server::ClusterServer, kv_server::KvServer,
+    lease_server::LeaseServer, maintenance_server::MaintenanceServer, watch_server::WatchServer,
 };
-use vez_api::log;
+use vez_api::log::{self, command::Command};
 use vez_api::v3electionpb::election_server::ElectionServer;
 use vez_api::v3lockpb::lock_server::LockServer;
 
@@ -78,18 +78,13 @@ impl Service {
     }
 
     /// Puts a command to the log; the answer comes when it is durable.
-    async fn propose(&self, command: log::command::Command) -> Result<Response, Status> {
+    async fn propose<A: Answer>(&self, command: Command) -> Result<A, Status> {
         let command = log::Command { command: Some(command) };
-        let mut response = self.replica.propose(command).await.map_err(status)?;
-        self.sign(header_of(&mut response));
-        Ok(response)
-    }
-
-    async fn transact(&self, request: TxnRequest) -> Result<TxnResponse, Status> {
-        match self.propose(log::command::Command::Txn(request)).await? {
-            Response::Txn(response) => Ok(response),
-            _ => Err(Status::internal("a transaction was answered as something else")),
-        }
+        let response = self.replica.propose(command).await.map_err(status)?;
+        let mut answer = A::of(response)
+            .ok_or_else(|| Status::internal("a command was answered as something else"))?;
+        self.sign(answer.header());
+        Ok(answer)
     }
 
     /// Waits until what this node knows is at least what anybody was told before.
@@ -116,15 +111,36 @@ impl Service {
     }
 }
 
-fn header_of(response: &mut Response) -> &mut Option<ResponseHeader> {
-    match response {
-        Response::Put(PutResponse { header, .. })
-        | Response::DeleteRange(DeleteRangeResponse { header, .. })
-        | Response::Txn(TxnResponse { header, .. }) => header,
-        Response::Compact(response) => &mut response.header,
-        Response::LeaseGrant(response) => &mut response.header,
-        Response::LeaseRevoke(response) => &mut response.header,
-    }
+/// What a command is answered with.
+trait Answer: Sized {
+    fn of(response: Response) -> Option<Self>;
+    fn header(&mut self) -> &mut Option<ResponseHeader>;
+}
+
+macro_rules! answers {
+    ($($kind:ident: $answer:ty),* $(,)?) => {
+        $(impl Answer for $answer {
+            fn of(response: Response) -> Option<Self> {
+                match response {
+                    Response::$kind(answer) => Some(answer),
+                    _ => None,
+                }
+            }
+
+            fn header(&mut self) -> &mut Option<ResponseHeader> {
+                &mut self.header
+            }
+        })*
+    };
+}
+
+answers! {
+    Put: PutResponse,
+    DeleteRange: DeleteRangeResponse,
+    Txn: TxnResponse,
+    Compact: CompactionResponse,
+    LeaseGrant: LeaseGrantResponse,
+    LeaseRevoke: LeaseRevokeResponse,
 }
 
 /// In etcd's words where it has some, because clients match on them.

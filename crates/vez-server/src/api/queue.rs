@@ -6,13 +6,13 @@
 use bytes::Bytes;
 use tonic::Status;
 use vez_api::etcdserverpb::{
-    Compare, DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, ResponseHeader, TxnRequest,
-    compare, request_op, response_op,
+    Compare, DeleteRangeRequest, LeaseGrantRequest, PutRequest, RangeRequest, RequestOp,
+    ResponseHeader, TxnRequest, TxnResponse, compare, request_op, response_op,
 };
+use vez_api::log::command::Command;
 use vez_api::mvccpb::KeyValue;
 
 use super::Service;
-use crate::state::State;
 
 /// How long a lease lasts that the server grants for a client that brought none.
 const OWN_LEASE_SECONDS: i64 = 60;
@@ -40,13 +40,7 @@ impl Service {
         value: Bytes,
     ) -> Result<(Place, Option<KeyValue>), Status> {
         let lease = match lease {
-            0 => {
-                let request = vez_api::etcdserverpb::LeaseGrantRequest {
-                    ttl: OWN_LEASE_SECONDS,
-                    ..Default::default()
-                };
-                self.grant(request).await?.id
-            }
+            0 => self.grant(LeaseGrantRequest { ttl: OWN_LEASE_SECONDS, id: 0 }).await?.id,
             lease => lease,
         };
         let prefix = Bytes::from([name, b"/"].concat());
@@ -63,7 +57,7 @@ impl Service {
         // place behind that nobody gives up.
         let service = self.clone();
         let taken = tokio::spawn(async move {
-            let response = service.transact(request).await?;
+            let response: TxnResponse = service.propose(Command::Txn(request)).await?;
             let revision = response.header.as_ref().map_or(0, |header| header.revision);
             let found = response.responses.into_iter().find_map(|answer| match answer.response {
                 Some(response_op::Response::ResponseRange(range)) => range.kvs.into_iter().next(),
@@ -81,30 +75,25 @@ impl Service {
 impl Place {
     /// Waits until nobody is ahead. Only the next in line is woken.
     pub(super) async fn turn(&self) -> Result<Option<ResponseHeader>, Status> {
+        let hub = &self.service.hub;
         loop {
-            let hub = &self.service.hub;
-            let next = self.service.replica.read(|state| {
-                if !is_there(state, &self.key, self.since) {
-                    return Err(expired());
-                }
-                Ok(match state.ahead(&self.prefix, self.since) {
-                    Some(ahead) => Err(hub.when_gone(&ahead.key)),
-                    None => Ok(state.revision()),
-                })
-            })?;
-            match next {
-                Ok(revision) => return Ok(self.service.header(revision)),
-                Err(gone) => {
-                    let mine = self.service.replica.read(|state| {
-                        is_there(state, &self.key, self.since).then(|| hub.when_gone(&self.key))
-                    });
-                    let mine = mine.ok_or_else(expired)?;
-                    tokio::select! {
-                        // The sender is dropped only with the server.
-                        _ = gone => {}
-                        _ = mine => return Err(expired()),
-                    }
-                }
+            // Seen at one moment: whether it is still in line, who is ahead, and whose going to
+            // wait for.
+            let ahead = self.service.replica.read(|state| {
+                let is_there =
+                    state.get(&self.key).is_some_and(|kv| kv.create_revision == self.since);
+                let ahead = state.ahead(&self.prefix, self.since);
+                let ahead =
+                    ahead.map(|ahead| (hub.when_gone(&ahead.key), hub.when_gone(&self.key)));
+                is_there.then(|| ahead.ok_or_else(|| state.revision()))
+            });
+            match ahead.ok_or_else(expired)? {
+                Err(revision) => return Ok(self.service.header(revision)),
+                // Who tells them goes only with the server.
+                Ok((ahead, own)) => tokio::select! {
+                    _ = ahead => {}
+                    _ = own => return Err(expired()),
+                },
             }
         }
     }
@@ -122,7 +111,10 @@ impl Drop for Place {
         }
         let (service, request) = (self.service.clone(), leaving(&self.key, self.since));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { service.transact(request).await });
+            runtime.spawn(async move {
+                // Nobody is left to be told; if this fails, the lease takes the place with it.
+                service.propose::<TxnResponse>(Command::Txn(request)).await.ok();
+            });
         }
     }
 }
@@ -150,11 +142,6 @@ pub(super) fn made_at(key: &Bytes, revision: i64) -> Compare {
 
 pub(super) fn operation(request: request_op::Request) -> RequestOp {
     RequestOp { request: Some(request) }
-}
-
-/// Whether a key is still the one that was made then.
-fn is_there(state: &State, key: &[u8], since: i64) -> bool {
-    state.get(key).is_some_and(|kv| kv.create_revision == since)
 }
 
 fn expired() -> Status {
