@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tonic::transport::server::TcpIncoming;
 use vez_api::etcdserverpb::{CompactionRequest, LeaseGrantRequest, LeaseRevokeRequest};
@@ -85,13 +85,16 @@ impl Server {
         let hub = Arc::new(Hub::default());
         let lessor = Arc::new(Lessor::default());
         let replica = Replica::open(raft::Options::new(options.data_dir)).await?;
-        let (revised, revisions) = watch::channel(0);
+        let keep = options.limits.history;
+        let full = Arc::new(Notify::new());
         replica.listen({
-            let (hub, lessor) = (Arc::clone(&hub), Arc::clone(&lessor));
+            let (hub, lessor, full) = (Arc::clone(&hub), Arc::clone(&lessor), Arc::clone(&full));
             move |state, command, events| {
                 note_lease(&lessor, state, command);
                 hub.publish(state.revision(), events);
-                revised.send_replace(state.revision());
+                if is_full(state, keep) {
+                    full.notify_one();
+                }
             }
         });
         let client_urls = match options.advertise_client.is_empty() {
@@ -102,7 +105,7 @@ impl Server {
         let mut chores = JoinSet::new();
         chores.spawn(watch_leadership(replica.clone(), Arc::clone(&lessor)));
         chores.spawn(end_leases(replica.clone(), Arc::clone(&lessor)));
-        chores.spawn(forget_history(replica.clone(), options.limits.history, revisions));
+        chores.spawn(forget_history(replica.clone(), keep, full));
         let limits = options.limits;
         let service =
             Service::new(Shared { replica: replica.clone(), hub, lessor, limits, member });
@@ -183,23 +186,25 @@ async fn end_leases(replica: Replica, lessor: Arc<Lessor>) {
 }
 
 /// Keeps the past bounded.
-async fn forget_history(replica: Replica, keep: i64, mut revisions: watch::Receiver<i64>) {
+async fn forget_history(replica: Replica, keep: i64, full: Arc<Notify>) {
     loop {
-        let revision = *revisions.borrow_and_update();
-        let compacted = replica.read(State::compacted);
-        // Twice as much before anything is done: forgetting a little at a time is dear.
-        if compacted.saturating_add(keep.saturating_mul(2)) < revision {
-            let request = CompactionRequest { revision: revision - keep, physical: false };
-            let command = log::Command { command: Some(Command::Compact(request)) };
-            if let Err(error) = replica.propose(command).await {
-                tracing::debug!("the history is not shortened yet: {error}");
-                tokio::time::sleep(RETRY).await;
-            }
-        }
-        if revisions.changed().await.is_err() {
-            return;
+        let before = replica.read(|state| is_full(state, keep).then(|| state.revision() - keep));
+        let Some(revision) = before else {
+            full.notified().await;
+            continue;
+        };
+        let request = CompactionRequest { revision, physical: false };
+        let command = log::Command { command: Some(Command::Compact(request)) };
+        if let Err(error) = replica.propose(command).await {
+            tracing::debug!("the history is not shortened yet: {error}");
+            tokio::time::sleep(RETRY).await;
         }
     }
+}
+
+/// Twice as much before anything is done: forgetting a little at a time is dear.
+fn is_full(state: &State, keep: i64) -> bool {
+    state.compacted().saturating_add(keep.saturating_mul(2)) < state.revision()
 }
 
 /// A lease that is there after a grant was granted by it, unless it was there before: then its time
