@@ -148,13 +148,11 @@ impl Hub {
         for event in events {
             if let Some(listeners) = keys.get_mut(key_of(event)) {
                 tell(listeners, revision, std::slice::from_ref(event));
+                if listeners.is_empty() {
+                    keys.remove(key_of(event));
+                }
             }
         }
-        keys_of(events).for_each(|key| {
-            if keys.get(key).is_some_and(Vec::is_empty) {
-                keys.remove(key);
-            }
-        });
         spans.retain(|span, listeners| {
             let heard: Vec<Event> =
                 events.iter().filter(|event| span.holds(key_of(event))).cloned().collect();
@@ -187,10 +185,6 @@ fn tell(listeners: &mut Vec<Listener>, revision: i64, events: &[Event]) {
 fn key_of(event: &Event) -> &Bytes {
     static NONE: Bytes = Bytes::new();
     event.kv.as_ref().map_or(&NONE, |kv| &kv.key)
-}
-
-fn keys_of(events: &[Event]) -> impl Iterator<Item = &Bytes> {
-    events.iter().map(key_of)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The data directory: whose it is, and that only one server uses it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -64,8 +63,8 @@ impl Directory {
             Some(found) => found,
             None => {
                 let identity = Identity {
-                    cluster: cluster.unwrap_or_else(chance),
-                    member: member.unwrap_or_else(chance),
+                    cluster: cluster.unwrap_or_else(|| rand::random_range(1..=u64::MAX)),
+                    member: member.unwrap_or_else(|| rand::random_range(1..=u64::MAX)),
                 };
                 write_identity(path, identity).map_err(unusable("written"))?;
                 identity
@@ -149,15 +148,5 @@ fn write_identity(path: &Path, identity: Identity) -> io::Result<()> {
     match path.canonicalize()?.parent() {
         Some(parent) => File::open(parent)?.sync_all(),
         None => Ok(()),
-    }
-}
-
-/// A number nobody else has drawn. The keys of a hasher come from the system's chance.
-fn chance() -> u64 {
-    loop {
-        let number = RandomState::new().build_hasher().finish();
-        if number != 0 {
-            return number;
-        }
     }
 }
