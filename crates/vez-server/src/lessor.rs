@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,8 @@ struct Book {
     leads: bool,
     terms: BTreeMap<i64, Term>,
     by_end: BTreeSet<(Instant, i64)>,
+    /// Who wants to hear that a lease ended.
+    ears: BTreeMap<i64, Vec<mpsc::UnboundedSender<i64>>>,
 }
 
 impl Book {
@@ -75,7 +77,24 @@ impl Lessor {
     }
 
     pub(crate) fn ended(&self, id: i64) {
-        self.book().forget(id);
+        let mut book = self.book();
+        book.forget(id);
+        for ear in book.ears.remove(&id).into_iter().flatten() {
+            // Whoever has gone meanwhile need not know.
+            ear.send(id).ok();
+        }
+    }
+
+    /// Has `ear` told once when a lease ends; says whether there is such a lease.
+    pub(crate) fn watch(&self, id: i64, ear: &mpsc::UnboundedSender<i64>) -> bool {
+        let mut book = self.book();
+        let is_there = book.terms.contains_key(&id);
+        if is_there {
+            let ears = book.ears.entry(id).or_default();
+            ears.retain(|ear| !ear.is_closed());
+            ears.push(ear.clone());
+        }
+        is_there
     }
 
     /// Gives a lease its full time again, unless that is over: seconds, or nothing.
@@ -203,6 +222,17 @@ mod tests {
         let begun = Instant::now();
         assert_eq!(lessor.next_over().await, [1]);
         assert_eq!(begun.elapsed().as_secs(), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_asked_hears_once_that_a_lease_ended() {
+        let lessor = Lessor::default();
+        lessor.lead([(1, 5), (2, 5)]);
+        let (ear, mut heard) = mpsc::unbounded_channel();
+        assert!(lessor.watch(1, &ear) && lessor.watch(2, &ear) && !lessor.watch(3, &ear));
+        lessor.ended(1);
+        lessor.ended(1);
+        assert_eq!((heard.try_recv().ok(), heard.try_recv().ok()), (Some(1), None));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,8 +1,10 @@
 //! Leases: what is tied to one goes when its time is over.
 
+use std::collections::BTreeSet;
 use std::pin::Pin;
 
-use tokio_stream::{Stream, StreamExt};
+use tokio::sync::mpsc;
+use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status, Streaming};
 use vez_api::etcdserverpb::{
     LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveRequest, LeaseKeepAliveResponse,
@@ -12,6 +14,9 @@ use vez_api::etcdserverpb::{
 use vez_api::log::command::Command;
 
 use super::Service;
+
+/// Answers that wait for the transport.
+const ANSWERS: usize = 16;
 
 #[tonic::async_trait]
 impl Lease for Service {
@@ -36,15 +41,10 @@ impl Lease for Service {
         &self,
         request: Request<Streaming<LeaseKeepAliveRequest>>,
     ) -> Result<Response<Self::LeaseKeepAliveStream>, Status> {
+        let (tell, heard) = mpsc::channel(ANSWERS);
         let service = self.clone();
-        let answers = request.into_inner().map(move |request| {
-            let LeaseKeepAliveRequest { id } = request?;
-            // The header first: a client must not see a renewal later than the end of the lease.
-            let header = service.header_now();
-            let ttl = service.lessor.renew(id).unwrap_or(0);
-            Ok(LeaseKeepAliveResponse { header, id, ttl })
-        });
-        Ok(Response::new(Box::pin(answers)))
+        tokio::spawn(async move { service.keep_alive(request.into_inner(), &tell).await });
+        Ok(Response::new(Box::pin(ReceiverStream::new(heard))))
     }
 
     async fn lease_time_to_live(
@@ -80,6 +80,38 @@ impl Lease for Service {
 }
 
 impl Service {
+    /// Renews what is asked for; and says of what it renewed, unasked, that it ended.
+    async fn keep_alive(
+        &self,
+        mut requests: Streaming<LeaseKeepAliveRequest>,
+        tell: &mpsc::Sender<Result<LeaseKeepAliveResponse, Status>>,
+    ) {
+        let (ear, mut ends) = mpsc::unbounded_channel();
+        let mut kept = BTreeSet::new();
+        loop {
+            let answer = tokio::select! {
+                request = requests.message() => {
+                    let Ok(Some(LeaseKeepAliveRequest { id })) = request else { return };
+                    // The header first: a client must not see a renewal later than the end.
+                    let header = self.header_now();
+                    if !kept.contains(&id) && self.lessor.watch(id, &ear) {
+                        kept.insert(id);
+                    }
+                    let ttl = self.lessor.renew(id).unwrap_or(0);
+                    LeaseKeepAliveResponse { header, id, ttl }
+                }
+                Some(id) = ends.recv() => {
+                    kept.remove(&id);
+                    LeaseKeepAliveResponse { header: self.header_now(), id, ttl: 0 }
+                }
+                () = tell.closed() => return,
+            };
+            if tell.send(Ok(answer)).await.is_err() {
+                return;
+            }
+        }
+    }
+
     pub(super) async fn grant(
         &self,
         mut request: LeaseGrantRequest,
