@@ -68,6 +68,15 @@ pub(crate) fn with_each(name: &str, story: impl Fn(&mut Server)) {
 }
 
 impl Server {
+    /// A real etcd, to compare with; says so where there is none.
+    pub(crate) fn etcd(name: &str) -> Option<Self> {
+        let started = Self::start(Kind { name: "etcd", command: etcd }, name);
+        if started.is_none() {
+            eprintln!("LEFT OUT: {name}: etcd or etcdctl is not installed here");
+        }
+        started
+    }
+
     /// Nothing if it is not installed, or etcd's own client is not, with which it is tested.
     fn start(kind: Kind, name: &str) -> Option<Self> {
         Command::new("etcdctl").stdout(Stdio::null()).stderr(Stdio::null()).status().ok()?;

@@ -11,6 +11,7 @@ use vez_api::etcdserverpb::{
 };
 use vez_api::mvccpb::Event;
 
+use crate::peer;
 use crate::server::Server;
 
 /// Small sets of keys, leases and revisions, so that operations meet.
@@ -197,8 +198,8 @@ struct Peer {
 }
 
 impl Peer {
-    async fn of(server: &Server) -> Self {
-        let channel = Channel::from_shared(server.endpoint()).expect("an address");
+    async fn at(endpoint: String) -> Self {
+        let channel = Channel::from_shared(endpoint).expect("an address");
         let channel = channel.connect().await.expect("it listens");
         Self {
             keys: KvClient::new(channel.clone()),
@@ -306,9 +307,9 @@ fn plain_txn(answer: &mut vez_api::etcdserverpb::TxnResponse) {
 
 /// Runs one sequence on both, and says where they part.
 async fn compare(seed: u64, operations: u32) {
-    let Some(etcd) = Server::etcd() else { return };
+    let Some(etcd) = peer::Server::etcd(&format!("differential-{seed}")) else { return };
     let vez = Server::vez();
-    let (mut theirs, mut ours) = (Peer::of(&etcd).await, Peer::of(&vez).await);
+    let (mut theirs, mut ours) = (Peer::at(etcd.endpoint()).await, Peer::at(vez.endpoint()).await);
     let mut dice = Dice(seed);
     let (mut now, mut compacted) = (1, 0);
     for number in 0..operations {

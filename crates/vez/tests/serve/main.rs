@@ -5,4 +5,9 @@ mod crashes;
 mod differential;
 mod etcdctl;
 mod other_clients;
+mod promises;
 mod server;
+
+/// A real etcd, to compare with.
+#[path = "../../../vez-client/tests/server/mod.rs"]
+mod peer;

@@ -1,13 +1,10 @@
-//! A server that runs while a test does: ours, or etcd to compare with.
+//! Our server, running while a test does; killed and started again as it likes.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::thread;
-use std::time::Duration;
 
 pub(crate) struct Server {
     process: Child,
@@ -40,37 +37,6 @@ impl Server {
         let address = line.split("http://").nth(1).and_then(|rest| rest.split(',').next());
         let address = address.expect("it says where clients are heard").to_owned();
         Self { process, directory: directory.to_owned(), address, removes: true }
-    }
-
-    /// A real etcd, where one is installed.
-    pub(crate) fn etcd() -> Option<Self> {
-        if !is_there("etcd") {
-            return None;
-        }
-        let directory = directory();
-        let free = || {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-            listener.local_addr().expect("it has an address").to_string()
-        };
-        let (address, peers) = (free(), free());
-        let process = Command::new("etcd")
-            .arg("--data-dir")
-            .arg(&directory)
-            .args(["--listen-client-urls", &format!("http://{address}")])
-            .args(["--advertise-client-urls", &format!("http://{address}")])
-            .args(["--listen-peer-urls", &format!("http://{peers}")])
-            .args(["--initial-advertise-peer-urls", &format!("http://{peers}")])
-            .args(["--initial-cluster", &format!("default=http://{peers}")])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("etcd can be started");
-        let is_up = (0..3000).any(|_| {
-            thread::sleep(Duration::from_millis(20));
-            TcpStream::connect(&address).is_ok()
-        });
-        assert!(is_up, "etcd does not listen");
-        Some(Self { process, directory, address, removes: true })
     }
 
     pub(crate) fn endpoint(&self) -> String {

@@ -1,0 +1,249 @@
+//! What the service promises beyond etcd's API, and where its limits are.
+
+use std::process::Command;
+use std::time::Duration;
+
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::Code;
+use tonic::transport::Channel;
+use vez_api::etcdserverpb::{
+    LeaseGrantRequest, LeaseKeepAliveRequest, LeaseRevokeRequest, PutRequest, RangeRequest,
+    WatchCreateRequest, WatchRequest, kv_client::KvClient, lease_client::LeaseClient,
+    watch_client::WatchClient, watch_request,
+};
+use vez_api::v3electionpb::{CampaignRequest, election_client::ElectionClient};
+use vez_api::v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient};
+
+use crate::server::{Server, directory};
+
+async fn connect(server: &Server) -> Channel {
+    Channel::from_shared(server.endpoint())
+        .expect("an address")
+        .connect()
+        .await
+        .expect("it listens")
+}
+
+async fn grant(channel: &Channel, ids: &[i64]) {
+    for &id in ids {
+        let request = LeaseGrantRequest { ttl: 600, id };
+        LeaseClient::new(channel.clone()).lease_grant(request).await.expect("a lease");
+    }
+}
+
+fn put(key: &str, value: &str) -> PutRequest {
+    PutRequest {
+        key: key.to_owned().into(),
+        value: value.to_owned().into(),
+        ..PutRequest::default()
+    }
+}
+
+/// How many keys begin like this.
+async fn count(channel: &Channel, prefix: &str) -> i64 {
+    let mut end = prefix.as_bytes().to_vec();
+    *end.last_mut().expect("a prefix") += 1;
+    let all = RangeRequest {
+        key: prefix.to_owned().into(),
+        range_end: end.into(),
+        count_only: true,
+        ..RangeRequest::default()
+    };
+    KvClient::new(channel.clone()).range(all).await.expect("it serves").into_inner().count
+}
+
+async fn until_count(channel: &Channel, prefix: &str, expected: i64) {
+    let there = async { while count(channel, prefix).await != expected {} };
+    tokio::time::timeout(Duration::from_secs(30), there).await.expect("keys come or go");
+}
+
+fn lock(channel: &Channel, lease: i64) -> impl Future<Output = Result<i64, Code>> + use<> {
+    let mut locks = LockClient::new(channel.clone());
+    let request = LockRequest { name: "door".into(), lease };
+    async move {
+        let granted = locks.lock(request).await.map_err(|status| status.code())?;
+        Ok(granted.into_inner().header.expect("a header").revision)
+    }
+}
+
+#[tokio::test]
+async fn who_stops_waiting_leaves_the_line_and_nobody_else_does() {
+    let server = Server::vez();
+    let channel = connect(&server).await;
+    grant(&channel, &[1, 2]).await;
+    lock(&channel, 1).await.expect("it is free");
+    let waiting = tokio::spawn(lock(&channel, 2));
+    until_count(&channel, "door/", 2).await;
+    // Asking again with a place that another call has, and giving that up, changes nothing.
+    let again = tokio::spawn(lock(&channel, 2));
+    tokio::task::yield_now().await;
+    again.abort();
+    assert_eq!(count(&channel, "door/").await, 2);
+    waiting.abort();
+    until_count(&channel, "door/", 1).await;
+    let mut elections = ElectionClient::new(channel.clone());
+    let stand = |lease| CampaignRequest { name: "throne".into(), lease, value: "x".into() };
+    elections.campaign(stand(1)).await.expect("nobody else stands");
+    let request = stand(2);
+    let waiting = tokio::spawn(async move { elections.campaign(request).await });
+    until_count(&channel, "throne/", 2).await;
+    waiting.abort();
+    until_count(&channel, "throne/", 1).await;
+}
+
+#[tokio::test]
+async fn who_waits_without_a_lease_any_more_is_refused() {
+    let server = Server::vez();
+    let channel = connect(&server).await;
+    grant(&channel, &[1, 2]).await;
+    lock(&channel, 1).await.expect("it is free");
+    let waiting = tokio::spawn(lock(&channel, 2));
+    until_count(&channel, "door/", 2).await;
+    let mut leases = LeaseClient::new(channel.clone());
+    leases.lease_revoke(LeaseRevokeRequest { id: 2 }).await.expect("it is there");
+    assert_eq!(waiting.await.expect("it ends"), Err(Code::FailedPrecondition));
+    assert_eq!(lock(&channel, 2).await, Err(Code::NotFound));
+    let key = "door/1".into();
+    LockClient::new(channel.clone()).unlock(UnlockRequest { key }).await.expect("it is held");
+    assert_eq!(count(&channel, "door/").await, 0);
+}
+
+#[tokio::test]
+async fn who_keeps_a_lease_alive_hears_at_once_that_it_ended() {
+    let server = Server::vez();
+    let channel = connect(&server).await;
+    let mut leases = LeaseClient::new(channel.clone());
+    leases.lease_grant(LeaseGrantRequest { ttl: 2, id: 1 }).await.expect("a lease");
+    grant(&channel, &[2]).await;
+    let (keep, requests) = tokio::sync::mpsc::channel(4);
+    let stream = leases.lease_keep_alive(ReceiverStream::new(requests)).await.expect("a stream");
+    let mut answers = stream.into_inner();
+    let mut next = async || {
+        let answer = answers.message().await.expect("it goes on").expect("it goes on");
+        (answer.id, answer.ttl)
+    };
+    for id in [1, 2, 3] {
+        keep.send(LeaseKeepAliveRequest { id }).await.expect("there is room");
+    }
+    assert_eq!([next().await, next().await, next().await], [(1, 2), (2, 600), (3, 0)]);
+    leases.lease_revoke(LeaseRevokeRequest { id: 2 }).await.expect("it is there");
+    assert_eq!(next().await, (2, 0));
+    // Not renewed any more: two seconds later it is over.
+    assert_eq!(next().await, (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_that_reads_late_misses_nothing() {
+    const EVENTS: i64 = 6000;
+    let server = Server::vez();
+    let channel = connect(&server).await;
+    let create = WatchCreateRequest { key: "k".into(), ..WatchCreateRequest::default() };
+    let request_union = Some(watch_request::RequestUnion::CreateRequest(create));
+    let (keep, requests) = tokio::sync::mpsc::channel(1);
+    keep.send(WatchRequest { request_union }).await.expect("there is room");
+    // A connection of its own: what it does not read must not hold up the others.
+    let mut watches = WatchClient::new(connect(&server).await);
+    let stream = watches.watch(ReceiverStream::new(requests)).await.expect("a stream");
+    let mut answers = stream.into_inner();
+    assert!(answers.message().await.expect("it goes on").expect("it goes on").created);
+    let value = "x".repeat(200);
+    let mut writers = tokio::task::JoinSet::new();
+    for _ in 0..60 {
+        let (channel, request) = (channel.clone(), put("k", &value));
+        writers.spawn(async move {
+            for _ in 0..EVENTS / 60 {
+                KvClient::new(channel.clone()).put(request.clone()).await.expect("a put");
+            }
+        });
+    }
+    writers.join_all().await;
+    let mut next = 2;
+    while next < EVENTS + 2 {
+        let answer = answers.message().await.expect("it goes on").expect("it goes on");
+        for event in answer.events {
+            assert_eq!(event.kv.expect("a key").mod_revision, next);
+            next += 1;
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_past_is_forgotten_and_limits_are_kept_with_a_sentence() {
+    let limits = ["--history", "10", "--max-request-bytes", "1000", "--max-leases", "1"];
+    let server = Server::vez_in(&directory(), &limits);
+    let channel = connect(&server).await;
+    let mut keys = KvClient::new(channel.clone());
+    for _ in 0..50 {
+        keys.put(put("k", "x")).await.expect("a put");
+    }
+    let past = RangeRequest { key: "k".into(), revision: 2, ..RangeRequest::default() };
+    let forgotten = async {
+        loop {
+            if let Err(status) = keys.range(past.clone()).await {
+                return status;
+            }
+        }
+    };
+    let forgotten = tokio::time::timeout(Duration::from_secs(30), forgotten).await;
+    let why = forgotten.expect("it is forgotten");
+    assert_eq!(why.message(), "etcdserver: mvcc: required revision has been compacted");
+    let why = keys.put(put("k", &"x".repeat(2000))).await.expect_err("it is too large");
+    assert_eq!(why.message(), "etcdserver: request is too large");
+    grant(&channel, &[1]).await;
+    let mut leases = LeaseClient::new(channel);
+    let why = leases.lease_grant(LeaseGrantRequest { ttl: 9, id: 2 }).await.expect_err("too many");
+    assert!(why.message().contains("no more are allowed"), "{why}");
+}
+
+/// A file system of four megabytes, while it lasts.
+struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let place = directory();
+        std::fs::create_dir_all(&place).expect("a directory");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=4m", "vez-test"])
+            .arg(&place)
+            .output();
+        if mounted.is_ok_and(|output| output.status.success()) {
+            return Some(Self(place));
+        }
+        eprintln!("left out: a small file system cannot be mounted here");
+        None
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        Command::new("umount").arg("-l").arg(&self.0).status().ok();
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_writes_with_a_sentence_and_loses_none() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let place = disk.0.join("data");
+    let server = Server::vez_in(&place, &[]);
+    let address = server.address.clone();
+    let mut keys = KvClient::new(connect(&server).await);
+    let value = "x".repeat(100_000);
+    let mut written = 0;
+    let why = loop {
+        match keys.put(put(&format!("k/{written}"), &value)).await {
+            Ok(_) => written += 1,
+            Err(why) => break why,
+        }
+    };
+    assert!(why.message().contains("space") && 0 < written, "{written}: {why}");
+    assert!(keys.put(put("k", "small")).await.is_err(), "it does not pretend to go on");
+    server.kill();
+    let larger = Command::new("mount").args(["-o", "remount,size=64m"]).arg(&disk.0).status();
+    assert!(larger.is_ok_and(|status| status.success()), "it can be made larger");
+    let server = Server::vez_at(&place, &address, &[]);
+    let channel = connect(&server).await;
+    // One more may have been written and not acknowledged.
+    let found = count(&channel, "k/").await;
+    assert!((written..=written + 1).contains(&found), "{written} acknowledged, {found} found");
+    KvClient::new(channel).put(put("k/after", "x")).await.expect("there is room again");
+}
