@@ -159,6 +159,8 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // etcd sets 64 MB aside for each of two files of its log.
+        let _ = fs::remove_dir_all(self.site.folder.join("data"));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Real processes: alone, and on cables that are pulled.
 
 mod cables;
+mod cluster;
 mod process;
 mod single;

@@ -1,37 +1,11 @@
 //! The binary, as people call it: what it prints, where, and how it exits.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
-fn vez(args: &[&str]) -> Output {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vez"));
-    command.current_dir(root).args(args).env("LC_ALL", "C").output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-#[track_caller]
-fn succeeds(args: &[&str]) -> String {
-    let output = vez(args);
-    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
-    assert!(output.stderr.is_empty(), "{args:?} says {}", text(&output.stderr));
-    text(&output.stdout)
-}
+use crate::binary::{scratch, succeeds, text, vez};
 
 fn json(args: &[&str]) -> serde_json::Value {
     serde_json::from_str(&text(&vez(args).stdout)).unwrap()
-}
-
-/// A folder of this test's own.
-fn scratch(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
 }
 
 #[test]

@@ -1,11 +1,9 @@
 //! What the checker says of every algorithm, with what it assumes and without: `docs/checks.md`
 //! and the counterexamples under `scenarios/checks/`, made by the binary itself.
-//! `UPDATE=1 cargo test -p vez --test checks` rewrites them; a changed count is a fact to explain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
@@ -14,6 +12,8 @@ use serde_json::Value;
 use vez::checking::{Assumption, grouped};
 use vez::registry;
 use vez::rules::Language;
+
+use crate::root;
 
 /// The flags for an algorithm with all it assumes, those for when something is taken away, and
 /// those for when a certain thing is.
@@ -46,10 +46,6 @@ const CASES: &[Flags] = &[
     ("stable", "--nodes 2", "--nodes 2 --max-states 100k", &[]),
     ("monitored", "--nodes 2", "--nodes 2", &[]),
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// Runs the binary: its exit code, what it printed, what it complained of.
 fn vez(words: &[&str]) -> (i32, String, String) {
@@ -158,7 +154,7 @@ fn the_table_and_the_counterexamples_are_what_the_checker_says_today() {
         let path = format!("scenarios/checks/{}", entry.unwrap().file_name().to_str().unwrap());
         assert!(files.contains_key(&path), "{path} belongs to nothing");
     }
-    assert!(stale.is_empty(), "UPDATE=1 cargo test -p vez --test checks rewrites: {stale:#?}");
+    assert!(stale.is_empty(), "UPDATE=1 cargo test -p vez --test docs rewrites: {stale:#?}");
 }
 
 #[test]

@@ -1,14 +1,11 @@
 //! The README and the guides show what really comes out: every command in them is run and compared.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use vez::registry;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use crate::root;
 
 /// The commands of a page's console blocks, each with the lines that follow it.
 fn commands(text: &str) -> Vec<(String, String)> {

@@ -1,20 +1,11 @@
 //! `vez check` as people call it: what it prints, where, and how it exits.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::Value;
 
-fn vez(args: &[&str]) -> Output {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_vez"));
-    command.current_dir(root).args(args).env("LC_ALL", "C").output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
+use crate::binary::{scratch, text, vez};
 
 /// What `vez check` prints with these flags, after it exits as it should.
 #[track_caller]
@@ -28,14 +19,6 @@ fn check(code: i32, flags: &str) -> String {
 #[track_caller]
 fn json(code: i32, flags: &str) -> Value {
     serde_json::from_str(&check(code, &format!("{flags} --format json"))).unwrap()
-}
-
-/// A folder of this test's own.
-fn scratch(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
 }
 
 #[test]

@@ -1,23 +1,17 @@
 //! `vez quorum` and `vez timeout`, as people call them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use crate::binary::{root, scratch, text};
 
 /// The words of a command, without `vez`.
 fn vez(words: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vez"));
     command.current_dir(root()).args(words.split(' ')).env("LC_ALL", "C").output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 #[track_caller]
@@ -33,14 +27,6 @@ fn complains(words: &str, complaint: &str) {
     assert_eq!(output.status.code(), Some(2), "{words}");
     assert_eq!(text(&output.stderr), format!("vez: {complaint}\n"), "{words}");
     assert!(output.stdout.is_empty(), "{words}");
-}
-
-/// A folder of this test's own.
-fn scratch(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
 }
 
 const NOTES: &str = "quorum --coordinators 32 --quorum 24 --restart-probability";
@@ -358,6 +344,6 @@ fn the_charts_of_the_docs_are_what_the_tool_draws_today() {
             fs::write(&golden, &drawn).unwrap();
         }
         let golden = fs::read_to_string(golden).unwrap_or_default();
-        assert!(golden == drawn, "UPDATE=1 cargo test -p vez --test numbers rewrites {name}");
+        assert!(golden == drawn, "UPDATE=1 cargo test -p vez --test tool rewrites {name}");
     }
 }

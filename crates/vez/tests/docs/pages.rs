@@ -1,10 +1,9 @@
 //! The docs pages of the algorithms, made by the tool itself: explanation, stories and pictures.
-//! `UPDATE=1 cargo test -p vez --test docs` rewrites them; read the diff before you commit it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use vez::cmd::explain::markdown;
@@ -12,12 +11,10 @@ use vez::registry::{self, Entry};
 use vez::rules::Language;
 use vez::scenario::{Scenario, read, resolve};
 
+use crate::root;
+
 /// Pictures of longer stories would be walls.
 const MESSAGES_MAX: u64 = 120;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 #[test]
 fn the_docs_are_what_the_tool_says_today() {

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 
 use vez::registry;
 use vez::sweep::Subject;
 use vez::worst::{Aim, Finding, Quest, Replay, seek};
 use vez_core::Time;
+
+use crate::binary::{text, vez};
 
 fn quest(name: &str, n: u32) -> Quest {
     Quest {
@@ -135,14 +137,6 @@ fn who_stops_it_gets_the_best_so_far() {
     let finding = seek(&quest("chang-roberts", 8), &stop, halt).unwrap();
     assert!(finding.stopped && finding.best.is_some());
     assert!(finding.tried.enumerated < 1_285_200);
-}
-
-fn vez(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vez")).args(args).env("LC_ALL", "C").output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 #[test]

@@ -1,34 +1,13 @@
 //! `vez sweep` as people call it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
-fn vez(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vez")).args(args).env("LC_ALL", "C").output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-#[track_caller]
-fn succeeds(args: &[&str]) -> String {
-    let output = vez(args);
-    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", text(&output.stderr));
-    text(&output.stdout)
-}
+use crate::binary::{scratch, succeeds, text, vez};
 
 fn json(args: &[&str]) -> serde_json::Value {
     let output = vez(&[args, &["--format", "json"]].concat());
     serde_json::from_str(&text(&output.stdout)).unwrap()
-}
-
-fn scratch(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
 }
 
 #[test]

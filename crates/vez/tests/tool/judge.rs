@@ -4,15 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::binary::scratch;
+
 fn judge(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_vez")).arg("judge").args(args).output().unwrap()
-}
-
-fn scratch(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("judge-{name}"));
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).unwrap();
-    folder
 }
 
 fn header(node: u64) -> String {
@@ -36,7 +31,7 @@ const ENTERS: &str =
 /// The first is inside from 2 to 4 by its own clock; the second, whose clock is slow by 3, enters
 /// knowing so much of the first.
 fn traces(name: &str, known: u64) -> PathBuf {
-    let folder = scratch(name);
+    let folder = scratch(&format!("judge-{name}"));
     let first = [line(1, 1, [1, 0], ASKS), line(2, 1, [2, 0], ENTERS), line(4, 1, [3, 0], LEAVES)];
     let second =
         [line(0, 2, [0, 1], ASKS), line(3, 2, [known, 2], ENTERS), line(3, 2, [known, 3], LEAVES)];
@@ -83,7 +78,7 @@ fn who_waits_when_nothing_more_can_come_is_in_a_deadlock_and_else_only_waits() {
     const BOOTS: &str = r#""event":"boot""#;
     const ARMS: &str = r#""event":"arm","kind":"Message","text":"t","until_ms":9"#;
     let broken = |name: &str, more: &str| {
-        let folder = scratch(name);
+        let folder = scratch(&format!("judge-{name}"));
         let first = [line(1, 1, [1, 0], BOOTS), line(2, 1, [2, 0], ASKS)];
         fs::write(folder.join("1.jsonl"), header(1) + &first.concat()).unwrap();
         fs::write(folder.join("2.jsonl"), header(2) + more).unwrap();
