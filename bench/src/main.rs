@@ -9,6 +9,7 @@ mod measure;
 mod net;
 mod ours;
 mod peers;
+mod serve;
 mod sim;
 mod sizes;
 mod table;
@@ -17,7 +18,7 @@ mod textbook;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: vez-bench sim|check|lab|log|net [--quick] [--format table|json]";
+const USAGE: &str = "usage: vez-bench sim|check|lab|log|net|serve [--quick] [--format table|json]";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -40,6 +41,7 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
         Some("lab") => lab::measure,
         Some("log") => log::measure,
         Some("net") => net::measure,
+        Some("serve") => serve::measure,
         // One of the processes that are measured: this program, started again.
         Some("process") => return net::run(&arguments[1..]).map(|()| ExitCode::SUCCESS),
         // By itself, so that nothing else is in memory.

@@ -58,13 +58,17 @@ pub(crate) fn worked() -> Duration {
 }
 
 /// What a contestant did in each round: messages a second.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Rates(Vec<f64>);
 
 impl Rates {
     /// Of what can be done only once.
     pub(crate) fn once(sample: Sample) -> Self {
         Self(vec![sample.rate()])
+    }
+
+    pub(crate) fn push(&mut self, rate: f64) {
+        self.0.push(rate);
     }
 
     pub(crate) fn median(&self) -> f64 {

@@ -18,7 +18,9 @@ usage: cargo xtask COMMAND
   bench sim         how fast the simulator is, as ratios (--quick for a first look)
   bench check       how fast the checker is, against stateright and SPIN (--quick)
   bench lab         how smooth the lab's page is, in a real browser (--quick)
+  bench log         how fast the durable log's engine is, against others (--quick)
   bench net         how fast real processes are, against bare sockets, and a soak (--quick)
+  bench serve       how fast the service is, against etcd, ZooKeeper and Redis (--quick)
   mutants           make the classic mistakes on purpose and see that the tests notice
 ";
 

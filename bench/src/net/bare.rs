@@ -1,7 +1,7 @@
-//! What the sockets alone can do: one process sends, another sends back.
+//! What the sockets alone can do: processes that send on what they hear.
 
 use std::io::{self, Read as _, Write as _};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -10,55 +10,88 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// About what a token with its clock takes.
 const BYTES: usize = 48;
+/// Trips before they count.
+const WARM: u64 = 1_000;
 
-/// Messages a second, both ways counted.
-pub(super) fn passes(span: Duration) -> anyhow::Result<f64> {
-    let mut echo = Command::new(std::env::current_exe()?)
-        .args(["process", "echo"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()?;
-    let mut port = [0; 2];
-    echo.stdout.take().context("its output")?.read_exact(&mut port)?;
+/// Messages a second round a ring of `n` processes that send on what they hear, or to and fro
+/// between two.
+pub(super) fn passes(n: usize, span: Duration) -> anyhow::Result<f64> {
+    let mut relays = Vec::new();
+    for _ in 1..n {
+        let relay = Command::new(std::env::current_exe()?)
+            .args(["process", "relay"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        relays.push(Relay(relay));
+    }
+    let ports = relays.iter_mut().map(Relay::port).collect::<anyhow::Result<Vec<u16>>>()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let rate = runtime.block_on(async {
-        let mut stream = TcpStream::connect(("127.0.0.1", u16::from_le_bytes(port))).await?;
-        stream.set_nodelay(true)?;
+    runtime.block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let own = listener.local_addr()?.port();
+        for (place, relay) in relays.iter_mut().enumerate() {
+            relay.send_to(ports.get(place + 1).copied().unwrap_or(own))?;
+        }
+        let mut next = TcpStream::connect(("127.0.0.1", ports[0])).await?;
+        next.set_nodelay(true)?;
+        let (mut last, _) = listener.accept().await?;
         let mut buffer = [7; BYTES];
-        for _ in 0..1_000 {
-            exchange(&mut stream, &mut buffer).await?;
+        let (mut since, mut trips) = (Instant::now(), 0_u64);
+        for trip in 0_u64.. {
+            next.write_all(&buffer).await?;
+            last.read_exact(&mut buffer).await?;
+            if trip == WARM {
+                since = Instant::now();
+            } else if WARM < trip {
+                trips += 1;
+                if span <= since.elapsed() {
+                    break;
+                }
+            }
         }
-        let (since, mut trips) = (Instant::now(), 0_u64);
-        while since.elapsed() < span {
-            exchange(&mut stream, &mut buffer).await?;
-            trips += 1;
-        }
-        io::Result::Ok((2 * trips) as f64 / since.elapsed().as_secs_f64())
-    });
-    echo.kill()?;
-    echo.wait()?;
-    Ok(rate?)
+        Ok((n as u64 * trips) as f64 / since.elapsed().as_secs_f64())
+    })
 }
 
-async fn exchange(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
-    stream.write_all(buffer).await?;
-    stream.read_exact(buffer).await?;
-    Ok(())
+/// One that sends on; it ends with us.
+struct Relay(Child);
+
+impl Relay {
+    fn port(&mut self) -> anyhow::Result<u16> {
+        let mut port = [0; 2];
+        self.0.stdout.as_mut().context("its output")?.read_exact(&mut port)?;
+        Ok(u16::from_le_bytes(port))
+    }
+
+    fn send_to(&mut self, port: u16) -> anyhow::Result<()> {
+        Ok(self.0.stdin.as_mut().context("its input")?.write_all(&port.to_le_bytes())?)
+    }
 }
 
-/// The process that sends back.
-pub(super) async fn echo() -> anyhow::Result<()> {
+impl Drop for Relay {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The process that sends on.
+pub(super) async fn relay() -> anyhow::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let port = listener.local_addr()?.port();
+    let own = listener.local_addr()?.port();
     let mut stdout = io::stdout();
-    stdout.write_all(&port.to_le_bytes())?;
+    stdout.write_all(&own.to_le_bytes())?;
     stdout.flush()?;
-    let (mut stream, _) = listener.accept().await?;
-    stream.set_nodelay(true)?;
+    let mut port = [0; 2];
+    io::stdin().read_exact(&mut port)?;
+    let mut next = TcpStream::connect(("127.0.0.1", u16::from_le_bytes(port))).await?;
+    next.set_nodelay(true)?;
+    let (mut last, _) = listener.accept().await?;
     let mut buffer = [0; BYTES];
     // Until nobody sends any more.
-    while stream.read_exact(&mut buffer).await.is_ok() {
-        stream.write_all(&buffer).await?;
+    while last.read_exact(&mut buffer).await.is_ok() {
+        next.write_all(&buffer).await?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 
+use crate::measure::Rates;
 use crate::sim::Scale;
 use crate::table::{Table, Target};
 use children::Children;
@@ -41,14 +42,19 @@ fn messages(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
     let rounds = scale.pick(9, 3) as usize;
     let span = Duration::from_millis(u64::from(scale.pick(2_000, 700)));
     for (name, n) in [("token round a ring of 5", 5), ("token to and fro, 2 processes", 2)] {
-        let mut pairs = Vec::new();
+        let (mut ours, mut trips, mut ring) = <(Rates, Rates, Rates)>::default();
         for _ in 0..rounds {
-            pairs.push((passes(n, span)?, bare::passes(span)?));
+            ours.push(passes(n, span)?);
+            trips.push(bare::passes(2, span)?);
+            ring.push(bare::passes(n as usize, span)?);
         }
-        pairs.sort_by(|one, other| (one.0 / one.1).total_cmp(&(other.0 / other.1)));
-        let (ours, bare) = pairs[rounds / 2];
-        let against = ("bare tokio TCP ping-pong", bare);
-        table.compare(name, (ours, PASSES), against, ours / bare, Some(Target::AtLeast(0.5)));
+        let half = Some(Target::AtLeast(0.5));
+        let against = ("bare tokio TCP ping-pong", trips.median());
+        table.compare(name, (ours.median(), PASSES), against, ours.over(&trips), half);
+        if n != 2 {
+            let against = ("bare tokio TCP ring of as many", ring.median());
+            table.compare(name, (ours.median(), PASSES), against, ours.over(&ring), None);
+        }
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match words[..] {
-        ["echo"] => runtime.block_on(super::bare::echo()),
+        ["relay"] => runtime.block_on(super::bare::relay()),
         ["token", id, file] => runtime.block_on(live::<TokenRing>(id.parse()?, file)),
         ["monitored", id, file] => runtime.block_on(live::<Monitored<Bully>>(id.parse()?, file)),
         _ => bail!("no such process"),

@@ -1,0 +1,105 @@
+//! Clients that lock and unlock as fast as they can.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+
+use super::client::Client;
+use super::servers::Server;
+
+/// What came of a span under load.
+pub(crate) struct Load {
+    /// Locked and unlocked, a second.
+    pub(crate) rate: f64,
+    /// How long each cycle took, shortest first.
+    cycles: Vec<Duration>,
+}
+
+impl Load {
+    pub(crate) fn median_ms(&self) -> f64 {
+        self.cycles[self.cycles.len() / 2].as_secs_f64() * 1_000.0
+    }
+}
+
+/// So many clients, each with a lock of its own, connected once and used again and again.
+pub(crate) struct Crowd(Vec<Client>);
+
+impl Crowd {
+    pub(crate) async fn gather(server: &Server, size: usize) -> anyhow::Result<Self> {
+        let mut clients = Vec::new();
+        for id in 0..size {
+            clients.push(Client::connect(server, &format!("own-{size}-{id}"), id).await?);
+        }
+        Ok(Self(clients))
+    }
+
+    pub(crate) async fn cycle(&mut self, span: Duration) -> anyhow::Result<Load> {
+        let began = Instant::now();
+        let mut tasks = JoinSet::new();
+        for mut client in self.0.drain(..) {
+            tasks.spawn(async move {
+                let mut cycles = Vec::new();
+                while began.elapsed() < span {
+                    let since = Instant::now();
+                    client.lock().await?;
+                    client.unlock().await?;
+                    cycles.push(since.elapsed());
+                }
+                anyhow::Ok((client, cycles))
+            });
+        }
+        let mut all = Vec::new();
+        while let Some(done) = tasks.join_next().await {
+            let (client, cycles) = done??;
+            self.0.push(client);
+            all.extend(cycles);
+        }
+        let rate = all.len() as f64 / began.elapsed().as_secs_f64();
+        all.sort_unstable();
+        Ok(Load { rate, cycles: all })
+    }
+}
+
+/// What came of many clients that want the same lock.
+pub(crate) struct Struggle {
+    /// From one to the next, a second.
+    pub(crate) hand_overs: f64,
+    /// The longest anybody waited, in turns: 1 is the time that the others need at the mean.
+    pub(crate) longest_wait: f64,
+}
+
+pub(crate) async fn struggle(
+    server: &Server,
+    name: &str,
+    size: usize,
+    span: Duration,
+) -> anyhow::Result<Struggle> {
+    let mut clients = Vec::new();
+    for id in 0..size {
+        clients.push(Client::connect(server, name, id).await?);
+    }
+    let began = Instant::now();
+    let waits = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = JoinSet::new();
+    for mut client in clients {
+        let waits = Arc::clone(&waits);
+        tasks.spawn(async move {
+            while began.elapsed() < span {
+                let since = Instant::now();
+                client.lock().await?;
+                waits.lock().unwrap_or_else(PoisonError::into_inner).push(since.elapsed());
+                client.unlock().await?;
+            }
+            anyhow::Ok(())
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done??;
+    }
+    let took = began.elapsed().as_secs_f64();
+    let waits = waits.lock().unwrap_or_else(PoisonError::into_inner);
+    let hand_overs = waits.len() as f64 / took;
+    let longest = waits.iter().max().map_or(0.0, Duration::as_secs_f64);
+    Ok(Struggle { hand_overs, longest_wait: longest * hand_overs / (size - 1) as f64 })
+}

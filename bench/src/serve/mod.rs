@@ -1,0 +1,182 @@
+//! The service against etcd, ZooKeeper and Redis: the same clients, the same disk, in turns.
+
+mod client;
+mod held;
+mod load;
+mod servers;
+mod watch;
+
+use std::time::Duration;
+
+use crate::measure::Rates;
+use crate::sim::Scale;
+use crate::table::{Table, Target};
+use held::Held;
+use load::{Crowd, struggle};
+use servers::{Kind, Server};
+use watch::Watchers;
+
+const CYCLES: &str = "cycles/s";
+/// Who wants the same lock.
+const RIVALS: usize = 16;
+
+pub(crate) fn measure(scale: Scale) -> Table {
+    let mut table = Table::default();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let measured = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
+        runtime.block_on(async {
+            own_locks(&mut table, scale).await?;
+            one_lock(&mut table, scale).await?;
+            watchers(&mut table, scale).await?;
+            held_locks(&mut table, scale).await
+        })
+    });
+    if let Err(error) = measured {
+        table.fail(format!("{error:#}"));
+    }
+    table
+}
+
+/// Those that are installed; the others are named.
+fn start(kinds: &[Kind], table: &mut Table) -> anyhow::Result<Vec<Server>> {
+    let mut servers = Vec::new();
+    for &kind in kinds {
+        match Server::start(kind)? {
+            Some(server) => servers.push(server),
+            None => table.leave_out(format!(
+                "{}: not installed (Debian: etcd-server, zookeeper, redis-server)",
+                kind.name()
+            )),
+        }
+    }
+    Ok(servers)
+}
+
+/// One row for each peer; we are the first of the servers.
+fn beside(
+    table: &mut Table,
+    servers: &[Server],
+    (name, unit): (&str, &'static str),
+    figures: &[Rates],
+    targets: &[(Kind, Target)],
+) {
+    for (peer, rates) in servers.iter().zip(figures).skip(1) {
+        let target = targets.iter().find(|(kind, _)| *kind == peer.kind).map(|(_, target)| *target);
+        let against = (peer.kind.name(), rates.median());
+        let (ours, ratio) = (figures[0].median(), figures[0].over(rates));
+        table.compare(name, (ours, unit), against, ratio, target);
+    }
+}
+
+async fn own_locks(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
+    let servers = start(&[Kind::Vez, Kind::Etcd, Kind::ZooKeeper, Kind::Redis], table)?;
+    let span = Duration::from_millis(scale.pick(3_000, 1_000).into());
+    let mut ours = Vec::new();
+    for size in [1, 16, 64, 256] {
+        eprintln!("measuring {size} clients with locks of their own …");
+        let mut crowds = Vec::new();
+        for server in &servers {
+            crowds.push(Crowd::gather(server, size).await?);
+        }
+        let mut rates = vec![Rates::default(); servers.len()];
+        let mut medians = rates.clone();
+        for round in 0..=scale.pick(7, 3) {
+            for (place, crowd) in crowds.iter_mut().enumerate() {
+                let load = crowd.cycle(span).await?;
+                // Whoever is cold has a turn that is not counted.
+                if 0 < round {
+                    rates[place].push(load.rate);
+                    medians[place].push(load.median_ms());
+                }
+            }
+        }
+        if size == 1 {
+            let name = ("lock and unlock, 1 client, median", "ms");
+            beside(table, &servers, name, &medians, &[(Kind::Etcd, Target::AtMost(0.6))]);
+        }
+        let name = format!("lock and unlock, {size} clients");
+        let targets = [(Kind::Etcd, Target::AtLeast(5.0)), (Kind::ZooKeeper, Target::AtLeast(2.0))];
+        let targets = if size == 64 { &targets[..] } else { &[] };
+        beside(table, &servers, (&name, CYCLES), &rates, targets);
+        ours.push(rates.swap_remove(0).median());
+    }
+    let [.., few, many] = ours[..] else { return Ok(()) };
+    let against = ("vez, 64 clients", few);
+    let collapse = Some(Target::AtLeast(1.0));
+    table.compare("lock and unlock, 256 clients", (many, CYCLES), against, many / few, collapse);
+    Ok(())
+}
+
+async fn one_lock(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
+    eprintln!("measuring {RIVALS} clients that want the same lock …");
+    let servers = start(&[Kind::Vez, Kind::Etcd, Kind::ZooKeeper], table)?;
+    let span = Duration::from_millis(scale.pick(5_000, 2_000).into());
+    let mut rates = vec![Rates::default(); servers.len()];
+    let mut waits = Rates::default();
+    for round in 0..=scale.pick(5, 2) {
+        for (place, server) in servers.iter().enumerate() {
+            let outcome = struggle(server, &format!("same-{round}"), RIVALS, span).await?;
+            if 0 < round {
+                rates[place].push(outcome.hand_overs);
+                if place == 0 {
+                    waits.push(outcome.longest_wait);
+                }
+            }
+        }
+    }
+    let name = format!("hand-overs, {RIVALS} clients, one lock");
+    beside(table, &servers, (&name, "/s"), &rates, &[(Kind::Etcd, Target::AtLeast(10.0))]);
+    let (name, longest) = ("longest wait there, in rounds of all others", waits.median());
+    table.compare(name, (longest, "rounds"), ("one", 1.0), longest, Some(Target::AtMost(3.0)));
+    Ok(())
+}
+
+async fn watchers(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
+    const NUMBER: usize = 1_000;
+    eprintln!("measuring {NUMBER} watchers …");
+    let servers = start(&[Kind::Vez, Kind::Etcd], table)?;
+    let span = Duration::from_millis(scale.pick(4_000, 1_500).into());
+    let mut rates = vec![Rates::default(); servers.len()];
+    let mut crowds = Vec::new();
+    for server in &servers {
+        crowds.push(Watchers::gather(server, NUMBER).await?);
+    }
+    for _ in 0..scale.pick(5, 2) {
+        for (place, server) in servers.iter().enumerate() {
+            rates[place].push(crowds[place].told(server, span).await?);
+        }
+    }
+    let name = format!("events told, {NUMBER} watchers of one prefix");
+    beside(table, &servers, (&name, "/s"), &rates, &[(Kind::Etcd, Target::AtLeast(3.0))]);
+    Ok(())
+}
+
+async fn held_locks(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
+    let number = scale.pick(100_000, 10_000);
+    eprintln!("measuring {number} locks that are held …");
+    let mut all: Vec<(Kind, Held)> = Vec::new();
+    for kind in [Kind::Vez, Kind::Etcd] {
+        for mut server in start(&[kind], table)? {
+            all.push((kind, held::measure(&mut server, number as usize).await?));
+        }
+    }
+    let name = |what: &str| format!("{number} locks held: {what}");
+    let ours = &all[0].1;
+    for (peer, theirs) in &all[1..] {
+        let against = (peer.name(), theirs.megabytes);
+        let (ratio, half) = (ours.megabytes / theirs.megabytes, Some(Target::AtMost(0.5)));
+        table.compare(name("memory"), (ours.megabytes, "MB"), against, ratio, half);
+        let against = (peer.name(), theirs.back_seconds);
+        let ratio = ours.back_seconds / theirs.back_seconds;
+        table.compare(name("back after SIGKILL"), (ours.back_seconds, "s"), against, ratio, None);
+    }
+    for (what, figure, unit, most) in [
+        ("back after SIGKILL", ours.back_seconds, "s", 2.0),
+        ("kept alive every 20 s", ours.keeping, "of a core", 0.05),
+    ] {
+        let within = Some(Target::AtMost(1.0));
+        table.compare(name(what), (figure, unit), ("the limit", most), figure / most, within);
+    }
+    Ok(())
+}
