@@ -155,17 +155,17 @@ fn crates_depend_only_downwards() {
             "vez-net",
             &[
                 "postcard",
-                "rustls",
                 "serde",
                 "serde_json",
                 "thiserror",
                 "tokio",
-                "tokio-rustls",
                 "toml",
                 "vez-core",
                 "vez-sim",
+                "vez-tls",
             ],
         ),
+        ("vez-tls", &["rustls", "thiserror", "tokio", "tokio-rustls", "tracing"]),
         ("vez-api", &["bytes", "prost", "tonic", "tonic-prost"]),
         (
             "vez-server",
@@ -183,9 +183,22 @@ fn crates_depend_only_downwards() {
                 "tonic",
                 "tracing",
                 "vez-api",
+                "vez-tls",
             ],
         ),
-        ("vez-client", &["bytes", "thiserror", "tokio", "tokio-stream", "tonic", "vez-api"]),
+        (
+            "vez-client",
+            &[
+                "bytes",
+                "hyper-util",
+                "thiserror",
+                "tokio",
+                "tokio-stream",
+                "tonic",
+                "vez-api",
+                "vez-tls",
+            ],
+        ),
         ("vez-numbers", &["libm", "num-bigint", "num-integer", "serde", "vez-core"]),
     ];
     for (name, allowed) in allowed {

@@ -10,14 +10,11 @@
 //! use std::time::Duration;
 //! use vez_client::{Client, Options};
 //!
-//! # async fn backup(fence: i64) {}
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), vez_client::Error> {
 //! let client = Client::connect(["http://127.0.0.1:2379"], Options::default()).await?;
 //! let session = client.session(Duration::from_secs(10)).await?;
-//! let guard = session.lock("backup").within(Duration::from_secs(30)).await?;
 //! tokio::select! {
-//!     () = backup(guard.fence()) => guard.release().await?,
 //!     lost = guard.lost() => eprintln!("stopped in the middle: {lost}"),
 //! }
 //! # Ok(())
@@ -42,6 +39,7 @@ mod place;
 mod session;
 mod survey;
 mod watch;
+mod way;
 mod wire;
 
 pub use client::{Client, Options};
@@ -52,3 +50,4 @@ pub use lock::{LockGuard, LockRequest, TryLockRequest};
 pub use place::{Entry, Waiting};
 pub use session::{Session, SessionOptions};
 pub use survey::{LeaseInfo, MemberInfo, Queue};
+pub use vez_tls::{ClientFiles as Tls, Identity};

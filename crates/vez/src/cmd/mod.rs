@@ -66,7 +66,7 @@ impl Command {
     pub fn run<Args: clap::CommandFactory>(self) -> anyhow::Result<Outcome> {
         match self {
             Self::Run(command) => command.run(),
-            Self::Serve(command) => command.run(),
+            Self::Serve(command) => command.run::<Args>(),
             Self::Check(command) => command.run(),
             Self::Algorithms(command) => command.run(),
             Self::Explain(command) => command.run(),
@@ -81,6 +81,7 @@ impl Command {
             Self::Lock(command) => command.run(),
             Self::Elect(command) => command.run(),
             Self::Status(command) => command.run(),
+            Self::Snapshot(command) => command.run(),
             Self::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Args::command(), "vez", &mut script);
