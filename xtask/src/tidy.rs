@@ -177,6 +177,7 @@ fn crates_depend_only_downwards() {
                 "prost",
                 "rand",
                 "redb",
+                "ring",
                 "thiserror",
                 "tokio",
                 "tokio-stream",

@@ -10,11 +10,14 @@
 //! use std::time::Duration;
 //! use vez_client::{Client, Options};
 //!
+//! # async fn backup(fence: i64) {}
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), vez_client::Error> {
 //! let client = Client::connect(["http://127.0.0.1:2379"], Options::default()).await?;
 //! let session = client.session(Duration::from_secs(10)).await?;
+//! let guard = session.lock("backup").within(Duration::from_secs(30)).await?;
 //! tokio::select! {
+//!     () = backup(guard.fence()) => guard.release().await?,
 //!     lost = guard.lost() => eprintln!("stopped in the middle: {lost}"),
 //! }
 //! # Ok(())
@@ -30,6 +33,7 @@
 //! somebody else, and a release never touches another grant.
 
 mod backoff;
+mod backup;
 mod client;
 mod election;
 mod error;
@@ -42,6 +46,7 @@ mod watch;
 mod way;
 mod wire;
 
+pub use backup::Backup;
 pub use client::{Client, Options};
 pub use election::{CampaignRequest, Leader, Leadership, Observer};
 pub use error::{Error, Lost};

@@ -3,6 +3,7 @@
 //! **Invariant:** `state` is a function of the commands it was given: no clock, no chance, no I/O.
 
 mod api;
+pub mod backup;
 mod door;
 mod hub;
 mod lessor;

@@ -17,6 +17,7 @@ mod progress;
 mod quorum;
 mod run;
 mod serve;
+mod snapshot;
 mod status;
 mod summary;
 mod sweep;
@@ -54,6 +55,7 @@ pub enum Command {
     Lock(Box<lock::Lock>),
     Elect(Box<elect::Elect>),
     Status(status::Status),
+    Snapshot(snapshot::Snapshot),
     /// Print a completion script for a shell.
     ///
     /// Example: vez completions bash > ~/.local/share/bash-completion/completions/vez

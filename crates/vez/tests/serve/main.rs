@@ -8,6 +8,7 @@ mod etcdctl;
 mod other_clients;
 mod promises;
 mod server;
+mod snapshots;
 mod tls;
 
 /// A real etcd, to compare with.
