@@ -7,6 +7,7 @@ mod differential;
 mod etcdctl;
 mod other_clients;
 mod promises;
+mod restarts;
 mod server;
 mod snapshots;
 mod tls;
