@@ -34,7 +34,6 @@ use crate::lab;
 /// Examples:
 ///   vez serve
 ///   vez serve --config-file /etc/vez/vez.toml --check-config
-///   vez serve --listen-client-urls https://10.0.0.1:2379 --cert-file my.pem --key-file my.key
 ///   vez serve --data-dir /var/lib/vez --name alpha
 ///   vez lock backup -- ./backup.sh          (in another terminal)
 ///   etcdctl lock backup ./backup.sh         (the same lock)

@@ -36,8 +36,8 @@ pub(crate) const NOT_FOUND: u8 = 127;
 pub(crate) struct Endpoints {
     /// Where the service is, vez or etcd: HOST:PORT,… ; if not said, `VEZ_ENDPOINTS`,
     /// `ETCDCTL_ENDPOINTS`, or this machine's port 2379.
-    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
-    endpoints: Vec<String>,
+    #[arg(long = "endpoints", value_name = "URL,…", value_delimiter = ',')]
+    urls: Vec<String>,
     /// Who vouches for the service: an encrypted connection, https://HOST:PORT.
     #[arg(long, env = "ETCDCTL_CACERT", value_name = "FILE")]
     cacert: Option<PathBuf>,
@@ -68,7 +68,7 @@ impl Endpoints {
     }
 
     pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
-        let mut endpoints = self.endpoints.clone();
+        let mut endpoints = self.urls.clone();
         for variable in ["VEZ_ENDPOINTS", "ETCDCTL_ENDPOINTS"] {
             let said = std::env::var(variable).unwrap_or_default();
             if endpoints.is_empty() {

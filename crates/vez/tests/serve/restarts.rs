@@ -139,7 +139,7 @@ fn whoever_started_it_is_told_when_it_is_ready_and_when_it_stops() {
     // The name of a socket is short.
     let socket = std::env::temp_dir().join(format!("vez-notify-{}", std::process::id()));
     let ear = UnixDatagram::bind(&socket).expect("it can be made");
-    ear.set_read_timeout(Some(Duration::from_secs(60))).expect("it may be set");
+    ear.set_read_timeout(Some(Duration::from_mins(1))).expect("it may be set");
     let hear = || {
         let mut bytes = [0; 200];
         let length = ear.recv(&mut bytes).expect("it speaks");

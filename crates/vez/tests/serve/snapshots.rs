@@ -90,6 +90,30 @@ impl Drop for Folder {
     }
 }
 
+/// Four who write until told to stop, some of it with leases 1 and 2.
+fn write(channel: &Channel, is_over: &Arc<AtomicBool>) -> tokio::task::JoinSet<()> {
+    let mut writers = tokio::task::JoinSet::new();
+    for writer in 0..4 {
+        let (mut keys, is_over) = (KvClient::new(channel.clone()), Arc::clone(is_over));
+        writers.spawn(async move {
+            for number in 0.. {
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+                let (key, value) = (format!("k/{writer}/{}", number % 50), number.to_string());
+                let put = PutRequest {
+                    key: key.into(),
+                    value: value.into(),
+                    lease: number % 3,
+                    ..PutRequest::default()
+                };
+                keys.put(put).await.expect("a put");
+            }
+        });
+    }
+    writers
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_saved_while_others_write_is_all_there_when_it_is_restored() {
     let folder = Folder::new();
@@ -103,25 +127,7 @@ async fn what_is_saved_while_others_write_is_all_there_when_it_is_restored() {
     let ask = |lease| LockRequest { name: "door".into(), lease };
     locks.lock(ask(1)).await.expect("it is free");
     let is_over = Arc::new(AtomicBool::new(false));
-    let mut writers = tokio::task::JoinSet::new();
-    for writer in 0..4 {
-        let (mut keys, is_over) = (KvClient::new(channel.clone()), Arc::clone(&is_over));
-        writers.spawn(async move {
-            let mut number = 0;
-            while !is_over.load(Ordering::Relaxed) {
-                let (key, value) = (format!("k/{writer}/{}", number % 50), number.to_string());
-                let put = PutRequest {
-                    key: key.into(),
-                    value: value.into(),
-                    lease: number % 3,
-                    ..PutRequest::default()
-                };
-                keys.put(put).await.expect("a put");
-                number += 1;
-            }
-            number
-        });
-    }
+    let writers = write(&channel, &is_over);
     // Writing has begun when a few hundred are there, and goes on while it is saved.
     while keys(&channel, 0).await.kvs.len() < 150 {}
     let file = folder.file("backup");
