@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,11 +8,13 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Response, Status};
 use vez_api::etcdserverpb::kv_client::KvClient;
 use vez_api::etcdserverpb::{RangeRequest, RangeResponse, TxnRequest, TxnResponse};
+use vez_tls::ClientFiles as Tls;
 
 use crate::backoff::Backoff;
 use crate::election::{Leader, Observer};
 use crate::error::{Error, is_transient};
 use crate::session::{Session, SessionOptions};
+use crate::way::Way;
 use crate::wire;
 
 /// A way to the service: several endpoints, of which one is used until it fails.
@@ -27,18 +30,28 @@ struct Inner {
     options: Options,
 }
 
-/// How patient a client is.
-#[derive(Clone, Copy, Debug)]
+impl fmt::Debug for Client {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let endpoints = self.inner.endpoints.iter().map(|(text, _)| text);
+        out.debug_list().entries(endpoints).finish()
+    }
+}
+
+/// How patient a client is, and whom it trusts.
+#[derive(Clone, Debug)]
 pub struct Options {
     /// How long one endpoint may take to be connected to.
     pub connect_timeout: Duration,
     /// How long one endpoint may take to answer, before the next is asked.
     pub request_timeout: Duration,
+    /// Needed for endpoints at `https://`. The files are read anew when they change.
+    pub tls: Option<Tls>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { connect_timeout: Duration::from_secs(2), request_timeout: Duration::from_secs(5) }
+        let (connect_timeout, request_timeout) = (Duration::from_secs(2), Duration::from_secs(5));
+        Self { connect_timeout, request_timeout, tls: None }
     }
 }
 
@@ -53,22 +66,28 @@ pub(crate) struct Answer<T> {
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PONG_WITHIN: Duration = Duration::from_secs(5);
 
+const EXPECTED: &str = "expected http://HOST:PORT or https://HOST:PORT";
+
 impl Client {
     /// Connects to the first endpoint that can be connected to; to the others when they are needed.
     ///
-    /// An endpoint is `http://host:port` or `host:port`.
+    /// An endpoint is `http://host:port`, `https://host:port`, or `host:port`, which is one of
+    /// them as there are certificates in the options or not.
     pub async fn connect<E: Into<String>>(
         endpoints: impl IntoIterator<Item = E>,
         options: Options,
     ) -> Result<Self, Error> {
         let texts = endpoints.into_iter().map(Into::into);
         let made: Result<Vec<_>, Error> =
-            texts.map(|text: String| Ok((parse(&text, options)?, text))).collect();
+            texts.map(|text: String| Ok((parse(&text, &options)?, text))).collect();
         let made = made?;
+        let way = Way::new(options.tls.clone())?;
         let mut connected = None;
         let mut why = "there is no endpoint".to_owned();
         for (index, (endpoint, _)) in made.iter().enumerate() {
-            match timeout(options.connect_timeout, endpoint.connect()).await {
+            match timeout(options.connect_timeout, endpoint.connect_with_connector(way.clone()))
+                .await
+            {
                 Ok(Ok(channel)) => {
                     connected = Some((index, channel));
                     break;
@@ -81,8 +100,9 @@ impl Client {
             let endpoints: Vec<_> = made.into_iter().map(|(_, text)| text).collect();
             return Err(Error::Unreachable { endpoints: endpoints.join(", "), why });
         };
+        let lazy = |endpoint: Endpoint| endpoint.connect_with_connector_lazy(way.clone());
         let mut endpoints: Vec<_> =
-            made.into_iter().map(|(endpoint, text)| (text, endpoint.connect_lazy())).collect();
+            made.into_iter().map(|(endpoint, text)| (text, lazy(endpoint))).collect();
         endpoints[current].1 = channel;
         let (current, _) = watch::channel(current);
         Ok(Self { inner: Arc::new(Inner { endpoints, current, options }) })
@@ -155,9 +175,13 @@ impl Client {
             }
             self.move_on(index);
         }
+        Err(self.unreachable(why))
+    }
+
+    pub(crate) fn unreachable(&self, why: String) -> Error {
         let endpoints: Vec<_> =
             self.inner.endpoints.iter().map(|(text, _)| text.as_str()).collect();
-        Err(Error::Unreachable { endpoints: endpoints.join(", "), why })
+        Error::Unreachable { endpoints: endpoints.join(", "), why }
     }
 
     /// Asks until somebody answers, for ever if need be: for what may be asked twice.
@@ -223,22 +247,27 @@ impl Client {
     }
 }
 
-fn parse(text: &str, options: Options) -> Result<Endpoint, Error> {
+fn parse(text: &str, options: &Options) -> Result<Endpoint, Error> {
     let wrong = |why: &str| Error::Endpoint { endpoint: text.to_owned(), why: why.to_owned() };
+    let has_tls = options.tls.is_some();
     let address = match text.split_once("://") {
+        None if has_tls => format!("https://{text}"),
         None => format!("http://{text}"),
-        Some(("http", _)) => text.to_owned(),
-        Some(("https", _)) => return Err(wrong("TLS is not supported yet")),
-        Some(_) => return Err(wrong("expected http://HOST:PORT")),
+        Some(("http", _)) if has_tls => {
+            return Err(wrong("not encrypted, although certificates are given: expected https://"));
+        }
+        Some(("https", _)) if !has_tls => {
+            return Err(wrong("expected a certificate of who vouches for the server"));
+        }
+        Some(("http" | "https", _)) => text.to_owned(),
+        Some(_) => return Err(wrong(EXPECTED)),
     };
-    let endpoint =
-        Endpoint::from_shared(address).map_err(|_| wrong("expected http://HOST:PORT"))?;
+    let endpoint = Endpoint::from_shared(address).map_err(|_| wrong(EXPECTED))?;
     if endpoint.uri().port().is_none() {
-        return Err(wrong("expected http://HOST:PORT"));
+        return Err(wrong(EXPECTED));
     }
     Ok(endpoint
         .connect_timeout(options.connect_timeout)
-        .tcp_nodelay(true)
         .http2_keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PONG_WITHIN)
         .keep_alive_while_idle(true))

@@ -11,6 +11,9 @@ pub enum Error {
     /// An address that cannot be used.
     #[error("endpoint `{endpoint}`: {why}")]
     Endpoint { endpoint: String, why: String },
+    /// Certificates that cannot be used.
+    #[error(transparent)]
+    Tls(#[from] vez_tls::Error),
     /// Nobody answered, at none of the endpoints. Whether anything was done is not known.
     #[error("cannot reach {endpoints}: {why}")]
     Unreachable { endpoints: String, why: String },

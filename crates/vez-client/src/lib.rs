@@ -33,6 +33,7 @@
 //! somebody else, and a release never touches another grant.
 
 mod backoff;
+mod backup;
 mod client;
 mod election;
 mod error;
@@ -42,8 +43,10 @@ mod place;
 mod session;
 mod survey;
 mod watch;
+mod way;
 mod wire;
 
+pub use backup::Backup;
 pub use client::{Client, Options};
 pub use election::{CampaignRequest, Leader, Leadership, Observer};
 pub use error::{Error, Lost};
@@ -52,3 +55,4 @@ pub use lock::{LockGuard, LockRequest, TryLockRequest};
 pub use place::{Entry, Waiting};
 pub use session::{Session, SessionOptions};
 pub use survey::{LeaseInfo, MemberInfo, Queue};
+pub use vez_tls::{ClientFiles as Tls, Identity};

@@ -326,9 +326,12 @@ fn another_endpoint_is_used_when_one_is_dead() {
 fn an_address_that_makes_no_sense_is_named() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     for (endpoint, why) in [
-        ("ftp://host:1", "endpoint `ftp://host:1`: expected http://HOST:PORT"),
-        ("host", "endpoint `host`: expected http://HOST:PORT"),
-        ("https://host:1", "endpoint `https://host:1`: TLS is not supported yet"),
+        ("ftp://host:1", "endpoint `ftp://host:1`: expected http://HOST:PORT or https://HOST:PORT"),
+        ("host", "endpoint `host`: expected http://HOST:PORT or https://HOST:PORT"),
+        (
+            "https://host:1",
+            "endpoint `https://host:1`: expected a certificate of who vouches for the server",
+        ),
     ] {
         let refused = runtime.block_on(Client::connect([endpoint], Options::default())).err();
         assert_eq!(refused.map(|error| error.to_string()).as_deref(), Some(why));

@@ -15,7 +15,7 @@ use vez_core::NodeId;
 use crate::counters::{Counters, Garbage};
 use crate::group::Group;
 use crate::node::Event;
-use crate::tls::{Stream, Tls};
+use crate::tls::{self, Tls};
 use crate::wire::{Frame, Frames, Greeting, Letter, VERSION, encode};
 
 /// To a second process that claims an id, and to a first that slept while another took its place:
@@ -92,7 +92,7 @@ impl Door {
         turn: tokio::sync::OwnedSemaphorePermit,
     ) -> io::Result<()> {
         let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-        let accepted = timeout(GREETING_WITHIN, Stream::accept(stream, self.tls.as_deref()));
+        let accepted = timeout(GREETING_WITHIN, tls::accept(stream, self.tls.as_deref()));
         let stream = accepted.await.map_err(late)?.inspect_err(|_| self.garbage(Garbage::Tls))?;
         let (reader, mut writer) = tokio::io::split(stream);
         let mut frames = Frames::new(reader);

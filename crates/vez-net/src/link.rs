@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::counters::Counters;
 use crate::node::Event;
-use crate::tls::{Stream, Tls};
+use crate::tls::{self, Tls};
 use crate::wire::{Frame, Frames, Greeting, Letter, Parcel, encode};
 
 /// A peer that is down or slow is remembered this much; beyond it, the newest is dropped.
@@ -133,7 +133,7 @@ impl Link {
     /// One connection, until it breaks; `Ok` when nobody will say anything more.
     async fn talk(&mut self, waiting: &mut Waiting) -> Result<(), End> {
         let unsaid = |_| End::Broken(false);
-        let connected = timeout(ANSWER_WITHIN, Stream::connect(&self.address, self.tls.as_deref()));
+        let connected = timeout(ANSWER_WITHIN, tls::connect(&self.address, self.tls.as_deref()));
         let stream = connected.await.map_err(|_| End::Broken(false))?.map_err(unsaid)?;
         let (reader, mut writer) = tokio::io::split(stream);
         let mut frames = Frames::new(reader);

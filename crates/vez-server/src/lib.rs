@@ -3,6 +3,8 @@
 //! **Invariant:** `state` is a function of the commands it was given: no clock, no chance, no I/O.
 
 mod api;
+pub mod backup;
+mod door;
 mod hub;
 mod lessor;
 mod peer;
@@ -11,4 +13,5 @@ mod serve;
 pub mod state;
 pub mod store;
 
-pub use serve::{Limits, Options, Server, StartError};
+pub use door::Doors;
+pub use serve::{Limits, Listen, Options, Server, StartError};

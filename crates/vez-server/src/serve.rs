@@ -8,11 +8,13 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tonic::transport::server::TcpIncoming;
+use tokio_stream::wrappers::ReceiverStream;
 use vez_api::etcdserverpb::{CompactionRequest, LeaseGrantRequest, LeaseRevokeRequest};
 use vez_api::log::{self, command::Command};
+use vez_tls::{Acceptor, ServerFiles};
 
 use crate::api::{Member, Service, Shared};
+use crate::door::{self, Caller, Doors};
 use crate::hub::Hub;
 use crate::lessor::Lessor;
 use crate::raft::{self, OpenError, Replica};
@@ -31,6 +33,9 @@ pub struct Limits {
     pub watches_per_stream: usize,
     /// Revisions of the past that are kept for reading and watching.
     pub history: i64,
+    pub connections: usize,
+    /// Calls under way at a time on one connection; whoever waits for a lock has one.
+    pub streams_per_connection: u32,
 }
 
 impl Default for Limits {
@@ -40,7 +45,23 @@ impl Default for Limits {
             leases: 1_000_000,
             watches_per_stream: 100_000,
             history: 100_000,
+            connections: 10_000,
+            streams_per_connection: 100_000,
         }
+    }
+}
+
+/// Where clients are heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Listen {
+    pub address: SocketAddr,
+    /// Encrypted, with the certificates of [`Options::tls`].
+    pub tls: bool,
+}
+
+impl Listen {
+    fn url(&self) -> String {
+        format!("{}://{}", if self.tls { "https" } else { "http" }, self.address)
     }
 }
 
@@ -48,7 +69,8 @@ impl Default for Limits {
 pub struct Options {
     pub data_dir: PathBuf,
     pub name: String,
-    pub listen_client: Vec<SocketAddr>,
+    pub listen_client: Vec<Listen>,
+    pub tls: Option<ServerFiles>,
     pub advertise_client: Vec<String>,
     pub advertise_peer: Vec<String>,
     pub limits: Limits,
@@ -60,11 +82,16 @@ pub enum StartError {
     Open(#[from] OpenError),
     #[error("cannot listen at {address}: {error}")]
     Listen { address: SocketAddr, error: std::io::Error },
+    #[error(transparent)]
+    Tls(#[from] vez_tls::Error),
+    #[error("{0} needs a certificate")]
+    NoCertificate(String),
 }
 
 pub struct Server {
     replica: Replica,
-    addresses: Vec<SocketAddr>,
+    urls: Vec<String>,
+    doors_seen: Arc<Doors>,
     stop: watch::Sender<bool>,
     doors: JoinSet<()>,
     chores: JoinSet<()>,
@@ -73,15 +100,8 @@ pub struct Server {
 impl Server {
     /// Opens the data, the doors, and is ready when it returns.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        let mut listeners = Vec::new();
-        for &address in &options.listen_client {
-            let listener = TcpListener::bind(address)
-                .await
-                .map_err(|error| StartError::Listen { address, error })?;
-            listeners.push(listener);
-        }
-        let addresses: Vec<SocketAddr> =
-            listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+        let tls = options.tls.map(|files| Acceptor::load(files, &["h2"])).transpose()?;
+        let (listeners, urls) = listen(&options.listen_client, tls.map(Arc::new)).await?;
         let hub = Arc::new(Hub::default());
         let lessor = Arc::new(Lessor::default());
         let replica = Replica::open(raft::Options::new(options.data_dir)).await?;
@@ -98,27 +118,37 @@ impl Server {
             }
         });
         let client_urls = match options.advertise_client.is_empty() {
-            true => addresses.iter().map(|address| format!("http://{address}")).collect(),
+            true => urls.clone(),
             false => options.advertise_client,
         };
         let member = Member { name: options.name, peer_urls: options.advertise_peer, client_urls };
+        // Before anybody is let in: who asks first must not hear that his lease is not there.
+        take_leases(&replica, &lessor);
         let mut chores = JoinSet::new();
         chores.spawn(watch_leadership(replica.clone(), Arc::clone(&lessor)));
         chores.spawn(end_leases(replica.clone(), Arc::clone(&lessor)));
         chores.spawn(forget_history(replica.clone(), keep, full));
         let limits = options.limits;
+        let doors_seen = Arc::new(Doors::new(limits.connections));
         let service =
             Service::new(Shared { replica: replica.clone(), hub, lessor, limits, member });
         let (stop, stopped) = watch::channel(false);
         let mut doors = JoinSet::new();
-        for listener in listeners {
-            doors.spawn(open_door(service.clone(), listener, stopped.clone()));
+        for (listener, tls) in listeners {
+            let callers = door::open(listener, tls, Arc::clone(&doors_seen), stopped.clone());
+            doors.spawn(serve_callers(service.clone(), callers, stopped.clone()));
         }
-        Ok(Self { replica, addresses, stop, doors, chores })
+        Ok(Self { replica, urls, doors_seen, stop, doors, chores })
     }
 
-    pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
+    /// Where clients are heard.
+    pub fn urls(&self) -> &[String] {
+        &self.urls
+    }
+
+    /// How many come in, and how many do not.
+    pub fn doors(&self) -> &Arc<Doors> {
+        &self.doors_seen
     }
 
     /// Lets requests under way finish, closes what never ends by itself, and the data.
@@ -133,13 +163,39 @@ impl Server {
     }
 }
 
-async fn open_door(service: Service, listener: TcpListener, mut stopped: watch::Receiver<bool>) {
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+type Listener = (TcpListener, Option<Arc<Acceptor>>);
+
+/// Takes the addresses, and says which they are: a port may have been free to choose.
+async fn listen(
+    wanted: &[Listen],
+    tls: Option<Arc<Acceptor>>,
+) -> Result<(Vec<Listener>, Vec<String>), StartError> {
+    let (mut listeners, mut urls) = (Vec::new(), Vec::new());
+    for &Listen { address, tls: is_encrypted } in wanted {
+        let tls = tls.clone().filter(|_| is_encrypted);
+        if is_encrypted && tls.is_none() {
+            return Err(StartError::NoCertificate(Listen { address, tls: true }.url()));
+        }
+        let failed = |error| StartError::Listen { address, error };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        urls.push(Listen { address, tls: is_encrypted }.url());
+        listeners.push((listener, tls));
+    }
+    Ok((listeners, urls))
+}
+
+async fn serve_callers(
+    service: Service,
+    callers: ReceiverStream<std::io::Result<Caller>>,
+    mut stopped: watch::Receiver<bool>,
+) {
     let served = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
+        .max_concurrent_streams(service.limits.streams_per_connection)
         .add_routes(service.routes())
-        .serve_with_incoming_shutdown(incoming, async move {
+        .serve_with_incoming_shutdown(callers, async move {
             stopped.wait_for(|stopped| *stopped).await.ok();
         });
     if let Err(error) = served.await {
@@ -147,12 +203,16 @@ async fn open_door(service: Service, listener: TcpListener, mut stopped: watch::
     }
 }
 
+fn take_leases(replica: &Replica, lessor: &Lessor) {
+    replica.read(|state| lessor.lead(state.leases().map(|lease| (lease.id, lease.ttl))));
+}
+
 /// Whoever becomes leader starts every lease anew.
 async fn watch_leadership(replica: Replica, lessor: Arc<Lessor>) {
     let mut leadership = replica.leadership();
     loop {
         if leadership.borrow_and_update().leading {
-            replica.read(|state| lessor.lead(state.leases().map(|lease| (lease.id, lease.ttl))));
+            take_leases(&replica, &lessor);
         } else {
             lessor.follow();
         }

@@ -13,6 +13,8 @@ use vez_api::etcdserverpb::{
 };
 
 use super::Service;
+use crate::backup;
+use crate::state::State;
 
 /// Clients read it to know what they may ask: the API is that of etcd 3.5.
 const VERSION: &str = concat!("3.5.0+vez.", env!("CARGO_PKG_VERSION"));
@@ -81,8 +83,11 @@ impl Maintenance for Service {
         _: Request<SnapshotRequest>,
     ) -> Result<Response<Self::SnapshotStream>, Status> {
         self.up_to_date().await?;
-        let (revision, whole) = self.replica.read(|state| (state.revision(), state.encode()));
-        let whole = Bytes::from(whole);
+        // Taken at one moment, and made bytes of while others go on writing.
+        let state = self.replica.read(State::clone);
+        let revision = state.revision();
+        let whole = tokio::task::spawn_blocking(move || Bytes::from(backup::seal(&state)));
+        let whole = whole.await.map_err(|_| Status::unavailable("etcdserver: server stopped"))?;
         let header = self.header(revision);
         let starts = (0..whole.len()).step_by(CHUNK);
         let parts = starts.map(move |start| {

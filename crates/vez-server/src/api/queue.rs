@@ -88,6 +88,8 @@ impl Place {
                 is_there.then(|| ahead.ok_or_else(|| state.revision()))
             });
             match ahead.ok_or_else(expired)? {
+                // Over by the clock, and only not ended yet: it would be taken away at once.
+                Err(_) if self.service.lessor.left(self.lease).is_none() => return Err(expired()),
                 Err(revision) => return Ok(self.service.header(revision)),
                 // Who tells them goes only with the server.
                 Ok((ahead, own)) => tokio::select! {

@@ -113,6 +113,21 @@ impl State {
         self.revision
     }
 
+    /// Leaves revisions out, as if so many writes had been, and forgotten: what is granted from now
+    /// on has a greater fence than anything that was granted with those revisions elsewhere.
+    ///
+    /// # Panics
+    ///
+    /// If there are not so many revisions left.
+    pub fn skip_revisions(&mut self, count: u32) {
+        if count == 0 {
+            return;
+        }
+        self.revision = self.revision.checked_add(count.into()).expect("revisions last for ever");
+        self.compacted = self.revision;
+        self.keys.compact(self.revision);
+    }
+
     /// The earliest revision that may be read; -1 if nothing was ever compacted, as in etcd.
     pub fn compacted(&self) -> i64 {
         self.compacted

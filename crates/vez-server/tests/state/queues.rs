@@ -4,7 +4,7 @@ use vez_api::etcdserverpb::RangeRequest;
 use vez_api::etcdserverpb::range_request::{SortOrder, SortTarget};
 use vez_server::state::State;
 
-use crate::build::{Ask, always, bytes, delete, name, op_put, put, range};
+use crate::build::{Ask, always, bytes, delete, everything, name, op_put, put, put_leased, range};
 
 fn first(state: &State, prefix: &str) -> Option<String> {
     state.first(prefix.as_bytes()).map(name)
@@ -94,4 +94,49 @@ fn a_long_queue_is_not_walked_through() {
         state.try_delete(delete(std::str::from_utf8(&key).unwrap(), "")).unwrap();
     }
     assert_eq!(state.first(b"lock/"), None);
+}
+
+/// All that a state is made of is in its debug output: what would be kept of a name would show.
+#[test]
+fn nothing_is_left_of_a_hundred_thousand_locks_that_were_used() {
+    let mut state = State::default();
+    state.try_grant(1, 600).unwrap();
+    state.try_put(put_leased("held/1", 1)).unwrap();
+    state.try_compact(state.revision()).unwrap();
+    let before = format!("{state:?}");
+    for number in 0..100_000 {
+        let key = format!("lock {number}/1");
+        state.try_put(put_leased(&key, 1)).unwrap();
+        state.try_delete(delete(&key, "")).unwrap();
+        if number % 1000 == 999 {
+            state.try_compact(state.revision() - 100).unwrap();
+        }
+    }
+    // The last deletion is the last revision that may be read: one more, and it is forgotten.
+    state.try_put(put("held/1", "")).unwrap();
+    state.try_put(put_leased("held/1", 1)).unwrap();
+    state.try_compact(state.revision()).unwrap();
+    let after = format!("{state:?}");
+    assert!(after.len() < before.len() + 200, "{before}\n{}", &after[..after.len().min(2000)]);
+}
+
+#[test]
+fn revisions_that_are_left_out_are_never_granted_again() {
+    let mut state = State::default();
+    for key in ["lock/a", "lock/b", "gone"] {
+        state.try_put(put(key, "")).unwrap();
+    }
+    state.try_delete(delete("gone", "")).unwrap();
+    let (revision, before) = (state.revision(), state.range(&everything()).unwrap());
+    state.skip_revisions(1000);
+    assert_eq!(state.revision(), revision + 1000);
+    let after = state.range(&everything()).unwrap();
+    assert_eq!(before.kvs, after.kvs);
+    assert_eq!(ahead(&state, "lock/", 3).unwrap(), "lock/a");
+    assert!(state.events_since(revision, b"\0", b"\0").is_err(), "what was left out is not there");
+    assert_eq!(state.events_since(revision + 1000, b"\0", b"\0").unwrap(), []);
+    let again = State::decode(&state.encode()).unwrap();
+    assert_eq!(again.encode(), state.encode());
+    state.try_put(put("lock/c", "")).unwrap();
+    assert_eq!(state.get(b"lock/c").unwrap().create_revision, revision + 1001);
 }

@@ -17,6 +17,7 @@ mod progress;
 mod quorum;
 mod run;
 mod serve;
+mod snapshot;
 mod status;
 mod summary;
 mod sweep;
@@ -54,6 +55,7 @@ pub enum Command {
     Lock(Box<lock::Lock>),
     Elect(Box<elect::Elect>),
     Status(status::Status),
+    Snapshot(snapshot::Snapshot),
     /// Print a completion script for a shell.
     ///
     /// Example: vez completions bash > ~/.local/share/bash-completion/completions/vez
@@ -66,7 +68,7 @@ impl Command {
     pub fn run<Args: clap::CommandFactory>(self) -> anyhow::Result<Outcome> {
         match self {
             Self::Run(command) => command.run(),
-            Self::Serve(command) => command.run(),
+            Self::Serve(command) => command.run::<Args>(),
             Self::Check(command) => command.run(),
             Self::Algorithms(command) => command.run(),
             Self::Explain(command) => command.run(),
@@ -81,6 +83,7 @@ impl Command {
             Self::Lock(command) => command.run(),
             Self::Elect(command) => command.run(),
             Self::Status(command) => command.run(),
+            Self::Snapshot(command) => command.run(),
             Self::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Args::command(), "vez", &mut script);

@@ -1,10 +1,13 @@
 //! `vez serve`: the service.
 
+mod config;
+mod notify;
+mod settings;
+
 use std::io::IsTerminal as _;
-use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::Layer as _;
@@ -12,8 +15,10 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use url::Url;
-use vez_server::{Limits, Options, Server};
+use vez_server::Server;
 
+use self::config::Mistakes;
+use self::settings::Settings;
 use super::{Outcome, output};
 use crate::lab;
 
@@ -22,10 +27,13 @@ use crate::lab;
 /// The first line it prints says where; it is ready then. Ctrl-C or SIGTERM ends it, and what was
 /// acknowledged is there when it is started again, however it ended.
 ///
-/// Flags that etcd has are called as in etcd, and so are their environment variables.
+/// Flags that etcd has are called as in etcd, and so are their environment variables. All of them
+/// may be in a file (--config-file), in TOML, without the dashes; what is said on the command line
+/// or in the environment counts more.
 ///
 /// Examples:
 ///   vez serve
+///   vez serve --config-file /etc/vez/vez.toml --check-config
 ///   vez serve --data-dir /var/lib/vez --name alpha
 ///   vez lock backup -- ./backup.sh          (in another terminal)
 ///   etcdctl lock backup ./backup.sh         (the same lock)
@@ -58,9 +66,32 @@ pub struct Serve {
         default_value = "http://127.0.0.1:2381"
     )]
     listen_metrics_urls: Url,
+    /// The certificate shown at https:// URLs; read anew when it changes, as all of these are.
+    #[arg(long, env = "ETCD_CERT_FILE", value_name = "FILE")]
+    cert_file: Option<PathBuf>,
+    /// The certificate's key.
+    #[arg(long, env = "ETCD_KEY_FILE", value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Who vouches for clients: without a certificate of theirs nobody is let in.
+    #[arg(long, env = "ETCD_TRUSTED_CA_FILE", value_name = "FILE")]
+    trusted_ca_file: Option<PathBuf>,
+    /// Let clients in with a certificate only, which takes --trusted-ca-file, and goes with it.
+    #[arg(long, env = "ETCD_CLIENT_CERT_AUTH")]
+    client_cert_auth: bool,
     /// Listen beyond this machine although nothing is encrypted and nobody is asked who he is.
     #[arg(long)]
     insecure: bool,
+    /// The most clients connected at a time.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10_000)]
+    max_connections: usize,
+    /// The most calls under way at a time on one connection; whoever waits for a lock has one.
+    #[arg(
+        long,
+        env = "ETCD_MAX_CONCURRENT_STREAMS",
+        value_name = "NUMBER",
+        default_value_t = 100_000
+    )]
+    max_concurrent_streams: u32,
     /// The largest request that is taken.
     #[arg(long, env = "ETCD_MAX_REQUEST_BYTES", value_name = "BYTES", default_value_t = 1_572_864)]
     max_request_bytes: usize,
@@ -76,13 +107,38 @@ pub struct Serve {
     /// How much it says of what it does: error, warn, info, debug or trace.
     #[arg(long, env = "ETCD_LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
     log_level: LevelFilter,
+    /// Read flags from this file, too.
+    #[arg(long, env = "ETCD_CONFIG_FILE", value_name = "FILE")]
+    config_file: Option<PathBuf>,
+    /// Say what is wrong with the flags and files, one line each, and do nothing else.
+    #[arg(long)]
+    check_config: bool,
 }
 
 impl Serve {
-    pub(super) fn run(self) -> anyhow::Result<Outcome> {
-        self.log();
+    pub(super) fn run<Args: clap::CommandFactory>(self) -> anyhow::Result<Outcome> {
+        let is_check = self.check_config;
+        let settled = match &self.config_file {
+            Some(path) => config::with_file::<Args>(path),
+            None => Ok(self),
+        };
+        let settled = settled.and_then(|serve| Ok((serve.settings()?, serve)));
+        let (settings, serve) = match settled {
+            Ok(settled) => settled,
+            Err(Mistakes(lines)) => {
+                for line in lines {
+                    eprintln!("vez: {line}");
+                }
+                return Ok(Outcome::Exit(2));
+            }
+        };
+        if is_check {
+            output::write(None, &format!("OK: {}", settings.summary()))?;
+            return Ok(Outcome::Kept);
+        }
+        serve.log();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(self.serve())?;
+        runtime.block_on(serve.serve(settings))?;
         Ok(Outcome::Kept)
     }
 
@@ -97,80 +153,33 @@ impl Serve {
         tracing_subscriber::registry().with(written.with_filter(wanted)).init();
     }
 
-    async fn serve(self) -> anyhow::Result<()> {
+    async fn serve(self, settings: Settings) -> anyhow::Result<()> {
         let mut interrupted = signal(SignalKind::interrupt())?;
         let mut terminated = signal(SignalKind::terminate())?;
-        let pages_at = self.address(&self.listen_metrics_urls)?;
-        let pages = TcpListener::bind(pages_at)
+        let mut hung_up = signal(SignalKind::hangup())?;
+        let pages = TcpListener::bind(settings.pages)
             .await
             .with_context(|| format!("cannot listen at {}", self.listen_metrics_urls))?;
         let pages_at = pages.local_addr()?;
-        let options = self.options()?;
-        let data_dir = options.data_dir.display().to_string();
-        let server = Server::start(options).await?;
-        let clients: Vec<String> =
-            server.addresses().iter().map(|address| format!("http://{address}")).collect();
-        output::write(
-            None,
-            &format!("clients at {}, the lab at http://{pages_at}/", clients.join(",")),
-        )?;
+        let data_dir = settings.options.data_dir.display().to_string();
+        let server = Server::start(settings.options).await?;
+        let clients = server.urls().join(",");
+        output::write(None, &format!("clients at {clients}, the lab at http://{pages_at}/"))?;
         eprintln!("vez: data in {data_dir}; Ctrl-C ends it");
+        notify::tell(&format!("READY=1\nSTATUS=clients at {clients}"));
         let lab = tokio::spawn(lab::serve(pages, lab::Limits::default(), std::future::pending()));
-        tokio::select! {
-            _ = interrupted.recv() => {}
-            _ = terminated.recv() => {}
+        loop {
+            tokio::select! {
+                _ = interrupted.recv() => break,
+                _ = terminated.recv() => break,
+                // What others read anew then, is read here when it changes.
+                _ = hung_up.recv() => tracing::info!("certificates are read when they change"),
+            }
         }
+        notify::tell("STOPPING=1");
         tracing::info!("stopping");
         lab.abort();
         server.stop().await;
         Ok(())
     }
-
-    fn options(&self) -> anyhow::Result<Options> {
-        let listen_client: Vec<SocketAddr> = self
-            .listen_client_urls
-            .iter()
-            .map(|url| self.address(url))
-            .collect::<anyhow::Result<_>>()?;
-        ensure!(0 < self.history, "--history: expected at least 1, found {}", self.history);
-        let data_dir = self.data_dir.clone();
-        Ok(Options {
-            data_dir: data_dir.unwrap_or_else(|| PathBuf::from(format!("{}.vez", self.name))),
-            name: self.name.clone(),
-            listen_client,
-            advertise_client: self.advertise_client_urls.iter().map(origin).collect(),
-            advertise_peer: Vec::new(),
-            limits: Limits {
-                request_bytes: self.max_request_bytes,
-                leases: self.max_leases,
-                watches_per_stream: self.max_watches,
-                history: self.history,
-            },
-        })
-    }
-
-    /// Where a URL is, if that is allowed.
-    fn address(&self, url: &Url) -> anyhow::Result<SocketAddr> {
-        if url.scheme() != "http" {
-            bail!("{url}: expected http://ADDRESS:PORT, found {}://", url.scheme());
-        }
-        let (host, port) = (url.host_str().unwrap_or_default(), url.port_or_known_default());
-        let host = host.trim_matches(['[', ']']);
-        let mut found = (host, port.unwrap_or_default())
-            .to_socket_addrs()
-            .with_context(|| format!("{url}: there is no such address"))?;
-        let address = found.next().with_context(|| format!("{url}: there is no such address"))?;
-        if !address.ip().is_loopback() && !self.insecure {
-            bail!(
-                "{url}: anybody could come there, unencrypted and unasked; \
-                 expected an address of this machine only (127.0.0.1), or --insecure"
-            );
-        }
-        Ok(address)
-    }
-}
-
-/// Clients know addresses without a slash at the end.
-fn origin(url: &Url) -> String {
-    url.as_str().trim_end_matches('/').to_owned()
 }

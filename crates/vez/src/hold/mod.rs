@@ -14,10 +14,11 @@ pub(crate) use signals::Signals;
 pub(crate) use teller::{Format, Teller, What};
 pub(crate) use turn::{End, Guard, Turn, interrupted, until_ended};
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::ensure;
-use vez_client::{Client, Options, SessionOptions};
+use anyhow::{bail, ensure};
+use vez_client::{Client, Identity, Options, SessionOptions, Tls};
 use vez_core::Time;
 
 /// One's turn did not come: somebody else has it. As of `sysexits.h`, try again later.
@@ -35,13 +36,39 @@ pub(crate) const NOT_FOUND: u8 = 127;
 pub(crate) struct Endpoints {
     /// Where the service is, vez or etcd: HOST:PORT,… ; if not said, `VEZ_ENDPOINTS`,
     /// `ETCDCTL_ENDPOINTS`, or this machine's port 2379.
-    #[arg(long, value_name = "URL,…", value_delimiter = ',')]
-    endpoints: Vec<String>,
+    #[arg(long = "endpoints", value_name = "URL,…", value_delimiter = ',')]
+    urls: Vec<String>,
+    /// Who vouches for the service: an encrypted connection, https://HOST:PORT.
+    #[arg(long, env = "ETCDCTL_CACERT", value_name = "FILE")]
+    cacert: Option<PathBuf>,
+    /// The certificate to show, where one is asked for.
+    #[arg(long, env = "ETCDCTL_CERT", value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// The certificate's key.
+    #[arg(long, env = "ETCDCTL_KEY", value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
 }
 
 impl Endpoints {
+    fn tls(&self, endpoints: &[String]) -> anyhow::Result<Option<Tls>> {
+        let Some(servers) = self.cacert.clone() else {
+            let encrypted = endpoints.iter().find(|url| url.starts_with("https://"));
+            if let Some(url) = encrypted {
+                bail!(
+                    "{url}: expected --cacert FILE, who vouches for it; \
+                     on most systems everybody known is in /etc/ssl/certs/ca-certificates.crt"
+                );
+            }
+            ensure!(self.cert.is_none(), "--cert: expected --cacert, too");
+            return Ok(None);
+        };
+        let identity = self.cert.clone().zip(self.key.clone());
+        let identity = identity.map(|(certificate, key)| Identity { certificate, key });
+        Ok(Some(Tls { servers, identity }))
+    }
+
     pub(crate) async fn connect(&self) -> anyhow::Result<Client> {
-        let mut endpoints = self.endpoints.clone();
+        let mut endpoints = self.urls.clone();
         for variable in ["VEZ_ENDPOINTS", "ETCDCTL_ENDPOINTS"] {
             let said = std::env::var(variable).unwrap_or_default();
             if endpoints.is_empty() {
@@ -49,9 +76,10 @@ impl Endpoints {
             }
         }
         if endpoints.is_empty() {
-            endpoints.push("http://127.0.0.1:2379".to_owned());
+            endpoints.push("127.0.0.1:2379".to_owned());
         }
-        Ok(Client::connect(endpoints, Options::default()).await?)
+        let tls = self.tls(&endpoints)?;
+        Ok(Client::connect(endpoints, Options { tls, ..Options::default() }).await?)
     }
 }
 

@@ -160,6 +160,7 @@ fn index() -> String {
          - [The worst case: `vez worst`](worst.md)\n\
          - [Real processes](processes.md)\n- [How fast it is](benchmarks.md)\n\
          - [The service: `vez serve`](service.md)\n\
+         - [Operating vez](operating.md)\n\
          - [Locks and elections from the command line: `vez lock`, `vez elect`, `vez status`]\
            (lock.md)\n\n\
          The pages below are made by the tool: `vez explain NAME --format markdown`, with its \

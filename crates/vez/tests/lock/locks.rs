@@ -190,7 +190,17 @@ fn nonsense_and_a_service_out_of_reach_are_said_in_one_line() {
             ),
             (
                 &["status", "--endpoints", "https://127.0.0.1:1"],
-                "vez: endpoint `https://127.0.0.1:1`: TLS is not supported yet\n",
+                "vez: https://127.0.0.1:1: expected --cacert FILE, who vouches for it; on most systems \
+                 everybody known is in /etc/ssl/certs/ca-certificates.crt\n",
+            ),
+            (
+                &["status", "--endpoints", "http://127.0.0.1:1", "--cacert", "/dev/null"],
+                "vez: endpoint `http://127.0.0.1:1`: not encrypted, although certificates are given: \
+                 expected https://\n",
+            ),
+            (
+                &["status", "--endpoints", "127.0.0.1:1", "--cacert", "/dev/null"],
+                "vez: cannot read /dev/null: no certificate in it\n",
             ),
         ] {
             let ended = Run::vez(server, args).end();

@@ -1,12 +1,16 @@
 //! The service, asked by clients that nobody here wrote, and on bad days.
 
 mod bad_days;
+mod config;
 mod crashes;
 mod differential;
 mod etcdctl;
 mod other_clients;
 mod promises;
+mod restarts;
 mod server;
+mod snapshots;
+mod tls;
 
 /// A real etcd, to compare with.
 #[path = "../../../vez-client/tests/server/mod.rs"]

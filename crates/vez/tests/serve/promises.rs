@@ -7,8 +7,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
 use tonic::transport::Channel;
 use vez_api::etcdserverpb::{
-    LeaseGrantRequest, LeaseKeepAliveRequest, LeaseRevokeRequest, PutRequest, RangeRequest,
-    WatchCreateRequest, WatchRequest, kv_client::KvClient, lease_client::LeaseClient,
+    DefragmentRequest, LeaseGrantRequest, LeaseKeepAliveRequest, LeaseRevokeRequest, PutRequest,
+    RangeRequest, RequestOp, TxnRequest, WatchCreateRequest, WatchRequest, kv_client::KvClient,
+    lease_client::LeaseClient, maintenance_client::MaintenanceClient, request_op,
     watch_client::WatchClient, watch_request,
 };
 use vez_api::v3electionpb::{CampaignRequest, election_client::ElectionClient};
@@ -193,6 +194,205 @@ async fn the_past_is_forgotten_and_limits_are_kept_with_a_sentence() {
     let mut leases = LeaseClient::new(channel);
     let why = leases.lease_grant(LeaseGrantRequest { ttl: 9, id: 2 }).await.expect_err("too many");
     assert!(why.message().contains("no more are allowed"), "{why}");
+}
+
+#[tokio::test]
+async fn too_many_operations_and_too_many_watches_are_refused_in_words() {
+    let server = Server::vez_in(&directory(), &["--max-watches", "2"]);
+    let channel = connect(&server).await;
+    let operations = |many: usize| {
+        let put = |number: usize| RequestOp {
+            request: Some(request_op::Request::RequestPut(put(&format!("k{number}"), "x"))),
+        };
+        TxnRequest { success: (0..many).map(put).collect(), ..TxnRequest::default() }
+    };
+    let mut keys = KvClient::new(channel.clone());
+    keys.txn(operations(128)).await.expect("it is allowed");
+    let why = keys.txn(operations(129)).await.expect_err("it is not");
+    assert_eq!(why.message(), "etcdserver: too many operations in txn request");
+    assert_eq!(count(&channel, "k").await, 128);
+    let (keep, requests) = tokio::sync::mpsc::channel(4);
+    for _ in 0..3 {
+        let create = WatchCreateRequest { key: "k".into(), ..WatchCreateRequest::default() };
+        let request_union = Some(watch_request::RequestUnion::CreateRequest(create));
+        keep.send(WatchRequest { request_union }).await.expect("there is room");
+    }
+    let stream = WatchClient::new(channel).watch(ReceiverStream::new(requests)).await;
+    let mut answers = stream.expect("a stream").into_inner();
+    let mut next = async || answers.message().await.expect("it goes on").expect("it goes on");
+    assert!(!next().await.canceled && !next().await.canceled);
+    let refused = next().await;
+    assert!(refused.canceled && refused.cancel_reason.contains("at most 2"), "{refused:?}");
+}
+
+/// What a watcher does not read is not kept for it: when the history has gone on, it is told so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watcher_that_reads_too_late_is_cut_and_told_so() {
+    const EVENTS: i64 = 6000;
+    let server = Server::vez_in(&directory(), &["--history", "50"]);
+    let channel = connect(&server).await;
+    let create = WatchCreateRequest { key: "k".into(), ..WatchCreateRequest::default() };
+    let request_union = Some(watch_request::RequestUnion::CreateRequest(create));
+    let (keep, requests) = tokio::sync::mpsc::channel(1);
+    keep.send(WatchRequest { request_union }).await.expect("there is room");
+    let mut watches = WatchClient::new(connect(&server).await);
+    let stream = watches.watch(ReceiverStream::new(requests)).await.expect("a stream");
+    let mut answers = stream.into_inner();
+    let value = "x".repeat(1000);
+    let mut writers = tokio::task::JoinSet::new();
+    for _ in 0..60 {
+        let (channel, request) = (channel.clone(), put("k", &value));
+        writers.spawn(async move {
+            for _ in 0..EVENTS / 60 {
+                KvClient::new(channel.clone()).put(request.clone()).await.expect("a put");
+            }
+        });
+    }
+    writers.join_all().await;
+    let mut next = 2;
+    let cut = loop {
+        let answer = answers.message().await.expect("it goes on").expect("it goes on");
+        for event in &answer.events {
+            assert_eq!(event.kv.as_ref().expect("a key").mod_revision, next, "without a gap");
+            next += 1;
+        }
+        if answer.canceled {
+            break answer;
+        }
+        assert!(next < EVENTS + 2, "all of it was kept");
+    };
+    assert!(next < cut.compact_revision, "{} was kept, {next} was heard", cut.compact_revision);
+}
+
+/// Holder and waiter end at one moment: whoever's own lease is over gets no grant.
+#[tokio::test]
+async fn a_grant_whose_own_lease_is_over_is_never_returned() {
+    let server = Server::vez();
+    let channel = connect(&server).await;
+    let mut leases = LeaseClient::new(channel.clone());
+    for round in 0..4 {
+        let (holder, waiter) = (10 * round + 1, 10 * round + 2);
+        for id in [waiter, holder] {
+            leases.lease_grant(LeaseGrantRequest { ttl: 2, id }).await.expect("a lease");
+        }
+        lock(&channel, holder).await.expect("it is free");
+        // Asked for before the holder, it ends before the holder; nobody keeps it alive.
+        let waiting = tokio::time::timeout(Duration::from_secs(30), lock(&channel, waiter)).await;
+        assert_eq!(waiting.expect("it ends"), Err(Code::FailedPrecondition));
+        until_count(&channel, "door/", 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_late_unlock_never_releases_a_newer_grant() {
+    let server = Server::vez();
+    let channel = connect(&server).await;
+    grant(&channel, &[1, 2]).await;
+    let mut locks = LockClient::new(channel.clone());
+    let unlock = |fence: Option<&str>| {
+        let mut request = tonic::Request::new(UnlockRequest { key: "door/1".into() });
+        if let Some(fence) = fence {
+            request.metadata_mut().insert("vez-fence", fence.parse().expect("text"));
+        }
+        request
+    };
+    let mut take = async || {
+        let request = LockRequest { name: "door".into(), lease: 1 };
+        let granted = locks.lock(request).await.expect("it is free");
+        let fence = granted.metadata().get("vez-fence").expect("a fence").clone();
+        fence.to_str().expect("text").to_owned()
+    };
+    let first = take().await;
+    let mut locks = LockClient::new(channel.clone());
+    locks.unlock(unlock(Some(&first))).await.expect("it is held");
+    assert_eq!(count(&channel, "door/").await, 0);
+    let second = take().await;
+    assert_ne!(first, second);
+    // The same key again, and a second copy of the first unlock arrives.
+    locks.unlock(unlock(Some(&first))).await.expect("it changes nothing");
+    assert_eq!(count(&channel, "door/").await, 1);
+    let why = locks.unlock(unlock(Some("soon"))).await.expect_err("it is no number");
+    assert_eq!(why.code(), Code::InvalidArgument);
+    locks.unlock(unlock(Some(&second))).await.expect("it is held");
+    assert_eq!(count(&channel, "door/").await, 0);
+    take().await;
+    locks.unlock(unlock(None)).await.expect("as etcd has it");
+    assert_eq!(count(&channel, "door/").await, 0);
+}
+
+/// A connection that breaks, and not only a call that is given up.
+#[tokio::test]
+async fn a_connection_that_breaks_leaves_no_key_behind() {
+    let server = Server::vez();
+    let channel = connect(&server).await;
+    grant(&channel, &[1, 2, 3]).await;
+    lock(&channel, 1).await.expect("it is free");
+    let breaking = std::thread::spawn({
+        let endpoint = server.endpoint();
+        move || {
+            let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+            runtime.block_on(async {
+                let other = Channel::from_shared(endpoint).expect("an address");
+                let other = other.connect().await.expect("it listens");
+                let waiting = [tokio::spawn(lock(&other, 2)), tokio::spawn(lock(&other, 3))];
+                until_count(&other, "door/", 3).await;
+                drop(waiting);
+            });
+            // Whatever is still under way ends with the runtime, and the connection with it.
+        }
+    });
+    breaking.join().expect("it ends");
+    until_count(&channel, "door/", 1).await;
+}
+
+/// Resident memory, in bytes.
+fn memory(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()));
+    let status = status.expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is there");
+    line.split_whitespace().next().and_then(|kib| kib.parse().ok()).map_or(0, |kib: u64| kib * 1024)
+}
+
+/// Long names, so that whatever is kept of one shows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_grows_with_the_number_of_locks_that_were_ever_used() {
+    const NAME: usize = 8000;
+    const MANY: u64 = 6_000;
+    let server = Server::vez_in(&directory(), &["--history", "100"]);
+    let channel = connect(&server).await;
+    let use_them = async |from: u64, many: u64| {
+        let mut users = tokio::task::JoinSet::new();
+        for user in 0..32 {
+            let mut locks = LockClient::new(channel.clone());
+            let lease = i64::try_from(from + user + 1).expect("it is small");
+            grant(&channel, &[lease]).await;
+            users.spawn(async move {
+                for number in 0..many / 32 {
+                    let number = from + user * many + number;
+                    let name = format!("{number:0NAME$}").into();
+                    let granted = locks.lock(LockRequest { name, lease }).await.expect("free");
+                    let key = granted.into_inner().key;
+                    locks.unlock(UnlockRequest { key }).await.expect("it is held");
+                }
+            });
+        }
+        users.join_all().await;
+        // The log is forgotten, but for its end; what is left then is the same each time.
+        let mut maintenance = MaintenanceClient::new(channel.clone());
+        maintenance.defragment(DefragmentRequest {}).await.expect("it serves");
+    };
+    use_them(0, MANY).await;
+    let before = memory(&server);
+    use_them(1_000_000, 2 * MANY).await;
+    // One copy of each name would be twice as much.
+    let most = before + MANY * NAME as u64;
+    let enough = async {
+        while most < memory(&server) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let shrunk = tokio::time::timeout(Duration::from_mins(1), enough).await;
+    assert!(shrunk.is_ok(), "{before} before, {} after", memory(&server));
 }
 
 /// A file system of four megabytes, while it lasts.

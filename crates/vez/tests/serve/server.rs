@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) struct Server {
     process: Child,
     pub(crate) directory: PathBuf,
+    url: String,
     /// `127.0.0.1:PORT`.
     pub(crate) address: String,
     removes: bool,
@@ -25,22 +26,32 @@ impl Server {
     }
 
     pub(crate) fn vez_at(directory: &Path, address: &str, flags: &[&str]) -> Self {
-        let mut process = serve(directory, address)
+        Self::vez_at_url(directory, &format!("http://{address}"), flags)
+    }
+
+    pub(crate) fn vez_at_url(directory: &Path, url: &str, flags: &[&str]) -> Self {
+        let process = serve_at(directory, url)
             .args(flags)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .expect("vez can be started");
+        Self::started(process, directory)
+    }
+
+    /// Waits until it is ready; its standard output must be piped.
+    pub(crate) fn started(mut process: Child, directory: &Path) -> Self {
         let stdout = process.stdout.take().expect("it is piped");
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).expect("it prints where it is");
-        let address = line.split("http://").nth(1).and_then(|rest| rest.split(',').next());
-        let address = address.expect("it says where clients are heard").to_owned();
-        Self { process, directory: directory.to_owned(), address, removes: true }
+        let url = line.strip_prefix("clients at ").and_then(|rest| rest.split(',').next());
+        let url = url.expect("it says where clients are heard").to_owned();
+        let address = url.split("://").nth(1).expect("it is a URL").to_owned();
+        Self { process, directory: directory.to_owned(), url, address, removes: true }
     }
 
     pub(crate) fn endpoint(&self) -> String {
-        format!("http://{}", self.address)
+        self.url.clone()
     }
 
     /// SIGKILL, and the directory as it was at that moment.
@@ -48,6 +59,12 @@ impl Server {
         self.removes = false;
         self.process.kill().expect("it can be killed");
         self.process.wait().expect("it ended");
+        self.directory.clone()
+    }
+
+    /// Its directory, when it has ended by itself.
+    pub(crate) fn keep(mut self) -> PathBuf {
+        self.removes = false;
         self.directory.clone()
     }
 
@@ -72,9 +89,13 @@ impl Drop for Server {
 
 /// The command that starts a server, for those who expect it to refuse.
 pub(crate) fn serve(directory: &Path, address: &str) -> Command {
+    serve_at(directory, &format!("http://{address}"))
+}
+
+pub(crate) fn serve_at(directory: &Path, url: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vez"));
     command
-        .args(["serve", "--listen-client-urls", &format!("http://{address}")])
+        .args(["serve", "--listen-client-urls", url])
         .args(["--listen-metrics-urls", "http://127.0.0.1:0", "--data-dir"])
         .arg(directory);
     command

@@ -1,0 +1,166 @@
+//! What the flags come to, or all that is wrong with them. Nothing is opened here but certificates.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+
+use url::Url;
+use vez_server::{Limits, Listen, Options};
+use vez_tls::{Acceptor, ServerFiles};
+
+use super::Serve;
+use super::config::Mistakes;
+
+pub(super) struct Settings {
+    pub(super) options: Options,
+    pub(super) pages: SocketAddr,
+}
+
+impl Settings {
+    pub(super) fn summary(&self) -> String {
+        let Options { name, data_dir, listen_client, tls, .. } = &self.options;
+        let url = |listen: &Listen| {
+            format!("{}://{}", if listen.tls { "https" } else { "http" }, listen.address)
+        };
+        let clients: Vec<_> = listen_client.iter().map(url).collect();
+        let asked = match tls {
+            Some(ServerFiles { clients: Some(_), .. }) => ", with certificates only",
+            _ => "",
+        };
+        let data = data_dir.display();
+        format!("{name}, data in {data}, clients at {}{asked}", clients.join(","))
+    }
+}
+
+impl Serve {
+    pub(super) fn settings(&self) -> Result<Settings, Mistakes> {
+        let mut mistakes = Vec::new();
+        let mut listen_client = Vec::new();
+        for url in &self.listen_client_urls {
+            match self.listen(url) {
+                Ok(listen) => listen_client.push(listen),
+                Err(why) => mistakes.push(why),
+            }
+        }
+        let pages = self.pages().map_err(|why| mistakes.push(why)).ok();
+        let tls = self.tls().unwrap_or_else(|why| {
+            mistakes.push(why);
+            None
+        });
+        if tls.is_some() && listen_client.iter().all(|listen| !listen.tls) {
+            mistakes.push(
+                "--cert-file: no client would see it; expected https:// in --listen-client-urls"
+                    .to_owned(),
+            );
+        }
+        mistakes.extend(self.numbers());
+        if let Some(path) = self.data_dir.as_ref().filter(|path| path.exists() && !path.is_dir()) {
+            mistakes.push(format!("--data-dir: {} is not a directory", path.display()));
+        }
+        let Some(pages) = pages.filter(|_| mistakes.is_empty()) else {
+            return Err(Mistakes(mistakes));
+        };
+        Ok(Settings { options: self.options(listen_client, tls), pages })
+    }
+
+    fn options(&self, listen_client: Vec<Listen>, tls: Option<ServerFiles>) -> Options {
+        let data_dir = self.data_dir.clone();
+        Options {
+            data_dir: data_dir.unwrap_or_else(|| PathBuf::from(format!("{}.vez", self.name))),
+            name: self.name.clone(),
+            listen_client,
+            tls,
+            advertise_client: self.advertise_client_urls.iter().map(origin).collect(),
+            advertise_peer: Vec::new(),
+            limits: Limits {
+                request_bytes: self.max_request_bytes,
+                leases: self.max_leases,
+                watches_per_stream: self.max_watches,
+                history: self.history,
+                connections: self.max_connections,
+                streams_per_connection: self.max_concurrent_streams,
+            },
+        }
+    }
+
+    /// The certificates, if there are any; that they can be used is seen here.
+    fn tls(&self) -> Result<Option<ServerFiles>, String> {
+        let clients = self.trusted_ca_file.clone();
+        if self.client_cert_auth && clients.is_none() {
+            return Err("--client-cert-auth: expected --trusted-ca-file, too".to_owned());
+        }
+        let (certificate, key) = match (self.cert_file.clone(), self.key_file.clone()) {
+            (Some(certificate), Some(key)) => (certificate, key),
+            (None, None) if clients.is_none() => return Ok(None),
+            (None, None) => {
+                return Err(
+                    "--trusted-ca-file: expected --cert-file and --key-file, too".to_owned()
+                );
+            }
+            _ => return Err("--cert-file and --key-file come together".to_owned()),
+        };
+        let files = ServerFiles { certificate, key, clients };
+        Acceptor::load(files.clone(), &[]).map_err(|error| error.to_string())?;
+        Ok(Some(files))
+    }
+
+    fn listen(&self, url: &Url) -> Result<Listen, String> {
+        let tls = match url.scheme() {
+            "http" => false,
+            "https" if self.cert_file.is_none() => {
+                return Err(format!("{url}: expected --cert-file and --key-file for https://"));
+            }
+            "https" => true,
+            other => return Err(format!("{url}: expected http:// or https://, found {other}://")),
+        };
+        let address = address(url)?;
+        if !tls && !address.ip().is_loopback() && !self.insecure {
+            return Err(format!(
+                "{url}: anybody could come there, unencrypted and unasked; expected https:// with \
+                 --cert-file, an address of this machine only (127.0.0.1), or --insecure"
+            ));
+        }
+        Ok(Listen { address, tls })
+    }
+
+    /// The pages are not encrypted: they are for this machine.
+    fn pages(&self) -> Result<SocketAddr, String> {
+        let url = &self.listen_metrics_urls;
+        if url.scheme() != "http" {
+            return Err(format!("{url}: pages are at http:// only, found {}://", url.scheme()));
+        }
+        let address = address(url)?;
+        if !address.ip().is_loopback() && !self.insecure {
+            return Err(format!(
+                "{url}: anybody could come there, unencrypted and unasked; \
+                 expected an address of this machine only (127.0.0.1), or --insecure"
+            ));
+        }
+        Ok(address)
+    }
+
+    fn numbers(&self) -> Vec<String> {
+        let numbers = [
+            ("history", self.history),
+            ("max-request-bytes", self.max_request_bytes.try_into().unwrap_or(i64::MAX)),
+            ("max-leases", self.max_leases.try_into().unwrap_or(i64::MAX)),
+            ("max-watches", self.max_watches.try_into().unwrap_or(i64::MAX)),
+            ("max-connections", self.max_connections.try_into().unwrap_or(i64::MAX)),
+            ("max-concurrent-streams", self.max_concurrent_streams.into()),
+        ];
+        let wrong = numbers.into_iter().filter(|(_, number)| *number < 1);
+        wrong.map(|(name, found)| format!("--{name}: expected at least 1, found {found}")).collect()
+    }
+}
+
+/// Where a URL is.
+fn address(url: &Url) -> Result<SocketAddr, String> {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let found = (host, url.port_or_known_default().unwrap_or_default()).to_socket_addrs();
+    let found = found.ok().and_then(|mut found| found.next());
+    found.ok_or_else(|| format!("{url}: there is no such address"))
+}
+
+/// Clients know addresses without a slash at the end.
+fn origin(url: &Url) -> String {
+    url.as_str().trim_end_matches('/').to_owned()
+}
