@@ -15,7 +15,7 @@ use vez_api::log::{self, command::Command};
 use crate::api::{Member, Service, Shared};
 use crate::hub::Hub;
 use crate::lessor::Lessor;
-use crate::raft::{self, OpenError, Replica};
+use crate::raft::{self, Leadership, OpenError, Replica};
 use crate::state::State;
 
 /// How long requests under way may take when the server is stopped.
@@ -83,8 +83,11 @@ impl Server {
         let addresses: Vec<SocketAddr> =
             listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
         let hub = Arc::new(Hub::default());
-        let lessor = Arc::new(Lessor::default());
         let replica = Replica::open(raft::Options::new(options.data_dir)).await?;
+        let lessor = Arc::new(Lessor::new({
+            let replica = replica.clone();
+            move || replica.hangs().is_some()
+        }));
         let keep = options.limits.history;
         let full = Arc::new(Notify::new());
         replica.listen({
@@ -103,7 +106,10 @@ impl Server {
         };
         let member = Member { name: options.name, peer_urls: options.advertise_peer, client_urls };
         let mut chores = JoinSet::new();
-        chores.spawn(watch_leadership(replica.clone(), Arc::clone(&lessor)));
+        let mut leadership = replica.leadership();
+        // Before anybody can ask: a lease without time would look like one that ended.
+        take_lead(&replica, &lessor, leadership.borrow_and_update().leading);
+        chores.spawn(watch_leadership(replica.clone(), leadership, Arc::clone(&lessor)));
         chores.spawn(end_leases(replica.clone(), Arc::clone(&lessor)));
         chores.spawn(forget_history(replica.clone(), keep, full));
         let limits = options.limits;
@@ -147,18 +153,22 @@ async fn open_door(service: Service, listener: TcpListener, mut stopped: watch::
     }
 }
 
+async fn watch_leadership(
+    replica: Replica,
+    mut leadership: watch::Receiver<Leadership>,
+    lessor: Arc<Lessor>,
+) {
+    while leadership.changed().await.is_ok() {
+        take_lead(&replica, &lessor, leadership.borrow_and_update().leading);
+    }
+}
+
 /// Whoever becomes leader starts every lease anew.
-async fn watch_leadership(replica: Replica, lessor: Arc<Lessor>) {
-    let mut leadership = replica.leadership();
-    loop {
-        if leadership.borrow_and_update().leading {
-            replica.read(|state| lessor.lead(state.leases().map(|lease| (lease.id, lease.ttl))));
-        } else {
-            lessor.follow();
-        }
-        if leadership.changed().await.is_err() {
-            return;
-        }
+fn take_lead(replica: &Replica, lessor: &Lessor, leads: bool) {
+    if leads {
+        replica.read(|state| lessor.lead(state.leases().map(|lease| (lease.id, lease.ttl))));
+    } else {
+        lessor.follow();
     }
 }
 

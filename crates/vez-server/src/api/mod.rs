@@ -150,6 +150,7 @@ fn status(error: ProposeError) -> Status {
         ProposeError::NotLeader { .. } => Status::unavailable("etcdserver: not leader"),
         ProposeError::Unknown => Status::unavailable("etcdserver: leader changed"),
         ProposeError::NoMajority => Status::unavailable("etcdserver: no leader"),
+        ProposeError::Hangs(_) => Status::unavailable("etcdserver: request timed out"),
         ProposeError::Stopping => Status::unavailable("etcdserver: server stopped"),
         ProposeError::Disk(error) => Status::new(
             Code::ResourceExhausted,

@@ -19,6 +19,10 @@ const PURGED: &str = "purged";
 /// Whole logs are held in memory; the engine is read once, when it is opened.
 const CACHE_BYTES: usize = 4 << 20;
 
+/// At least so many entries are removed with each write while there are any to forget. A hundred
+/// thousand at once would hold everybody up.
+const FORGOTTEN_AT_ONCE: u64 = 256;
+
 /// One step of a log. Steps of one `write` become durable together, in order.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
@@ -26,7 +30,7 @@ pub(crate) enum Change {
     Vote(Vote),
     /// Cuts off everything from this index on.
     Truncate(u64),
-    /// Forgets everything up to here.
+    /// Forgets everything up to here: at once as far as anybody can see, piece by piece on disk.
     Purge(LogId),
 }
 
@@ -52,6 +56,9 @@ pub enum EngineError {
 #[derive(Debug)]
 pub(crate) struct Engine {
     database: redb::Database,
+    /// Entries up to here are forgotten, but some may still be on the disk.
+    forgetting: Option<u64>,
+    forgotten_at_once: u64,
 }
 
 impl Engine {
@@ -75,7 +82,8 @@ impl Engine {
                 let (what, damage) = ("a page".to_owned(), Damage::Checksum);
                 return Err(EngineError::Damaged { path, what, damage });
             }
-            let engine = Self { database };
+            let forgotten_at_once = FORGOTTEN_AT_ONCE;
+            let mut engine = Self { database, forgetting: None, forgotten_at_once };
             let stored = engine.load(path)?;
             Ok((engine, stored))
         }));
@@ -86,7 +94,7 @@ impl Engine {
         })
     }
 
-    fn load(&self, path: &Path) -> Result<Stored, EngineError> {
+    fn load(&mut self, path: &Path) -> Result<Stored, EngineError> {
         let read = |error: redb::Error| EngineError::Read { path: path.to_path_buf(), error };
         let damaged = |what: String| {
             let path = path.to_path_buf();
@@ -108,6 +116,10 @@ impl Engine {
         }
         let mut expected = stored.purged.map(|id| id.index + 1);
         for (index, bytes) in log {
+            if expected.is_some_and(|next| index < next) && stored.entries.is_empty() {
+                self.forgetting = stored.purged.map(|id| id.index);
+                continue;
+            }
             let what = || format!("entry {index}");
             let entry = record::decode_entry(&bytes).map_err(damaged(what()))?;
             let next = *expected.get_or_insert(index);
@@ -142,24 +154,57 @@ impl Engine {
     }
 
     /// Makes the changes durable, all of them, with one `fdatasync`.
-    pub(crate) fn write<'a>(&self, changes: impl Iterator<Item = &'a Change>) -> io::Result<()> {
+    pub(crate) fn write(&mut self, changes: &[Change]) -> io::Result<()> {
         self.try_write(changes).map_err(|error| match error {
             redb::Error::Io(error) => error,
             other => io::Error::other(other),
         })
     }
 
-    fn try_write<'a>(&self, changes: impl Iterator<Item = &'a Change>) -> Result<(), redb::Error> {
+    /// Whether entries are left to forget: each write takes some of them along, also one without
+    /// changes.
+    pub(crate) fn is_forgetting(&self) -> bool {
+        self.forgetting.is_some()
+    }
+
+    fn try_write(&mut self, changes: &[Change]) -> Result<(), redb::Error> {
+        let mut forgetting = self.forgetting;
         let transaction = self.database.begin_write()?;
         {
             let mut log = transaction.open_table(LOG)?;
             let mut marks = transaction.open_table(MARKS)?;
+            // As many as come, at least: the log must not grow faster than it is forgotten.
+            let mut at_most = self.forgotten_at_once;
             for change in changes {
                 make(change, &mut log, &mut marks)?;
+                match change {
+                    Change::Append(entries) => at_most = at_most.max(entries.len() as u64),
+                    Change::Purge(upto) => forgetting = forgetting.max(Some(upto.index)),
+                    Change::Vote(_) | Change::Truncate(_) => {}
+                }
+            }
+            if let Some(upto) = forgetting {
+                forgetting = forget(&mut log, upto, at_most)?.then_some(upto);
             }
         }
-        Ok(transaction.commit()?)
+        transaction.commit()?;
+        self.forgetting = forgetting;
+        Ok(())
     }
+}
+
+/// Removes the oldest entries, and says whether any are left to remove.
+fn forget(
+    log: &mut Table<'_, u64, &[u8]>,
+    upto: u64,
+    at_most: u64,
+) -> Result<bool, redb::StorageError> {
+    let Some(first) = log.first()?.map(|(index, _)| index.value()) else { return Ok(false) };
+    let last = upto.min(first.saturating_add(at_most - 1));
+    if first <= last {
+        log.retain_in(first..=last, |_, _| false)?;
+    }
+    Ok(last < upto)
 }
 
 fn builder(path: &Path) -> redb::Builder {
@@ -190,7 +235,6 @@ fn make(
         }
         Change::Truncate(from) => log.retain_in(*from.., |_, _| false)?,
         Change::Purge(upto) => {
-            log.retain_in(..=upto.index, |_, _| false)?;
             marks.insert(PURGED, record::encode_log_id(*upto).as_slice())?;
         }
     }
@@ -329,11 +373,12 @@ mod tests {
     #[test]
     fn a_write_is_there_whole_or_not_at_all_wherever_the_power_fails() {
         let disk = Disk::default();
-        let (engine, stored) = disk.open().unwrap();
+        let (mut engine, stored) = disk.open().unwrap();
+        engine.forgotten_at_once = 3;
         let mut before = said(&stored);
         let mut torn = 0;
         for change in history() {
-            engine.write([&change].into_iter()).unwrap();
+            engine.write(std::slice::from_ref(&change)).unwrap();
             let (base, steps, synced) = {
                 let content = disk.0.lock().unwrap();
                 (content.before.clone(), content.steps.clone(), content.synced.clone())
@@ -368,9 +413,9 @@ mod tests {
     #[test]
     fn a_flipped_bit_is_noticed_or_does_not_matter() {
         let disk = Disk::default();
-        let (engine, _) = disk.open().unwrap();
+        let (mut engine, _) = disk.open().unwrap();
         for change in history() {
-            engine.write([&change].into_iter()).unwrap();
+            engine.write(&[change]).unwrap();
         }
         drop(engine);
         let whole = disk.0.lock().unwrap().now.clone();

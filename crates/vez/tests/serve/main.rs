@@ -7,6 +7,7 @@ mod etcdctl;
 mod other_clients;
 mod promises;
 mod server;
+mod stalls;
 
 /// A real etcd, to compare with.
 #[path = "../../../vez-client/tests/server/mod.rs"]

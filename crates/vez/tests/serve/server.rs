@@ -25,12 +25,14 @@ impl Server {
     }
 
     pub(crate) fn vez_at(directory: &Path, address: &str, flags: &[&str]) -> Self {
-        let mut process = serve(directory, address)
-            .args(flags)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("vez can be started");
+        let mut command = serve(directory, address);
+        command.args(flags).stderr(Stdio::null());
+        Self::start(command, directory)
+    }
+
+    /// Whatever `serve` made and somebody added to.
+    pub(crate) fn start(mut command: Command, directory: &Path) -> Self {
+        let mut process = command.stdout(Stdio::piped()).spawn().expect("vez can be started");
         let stdout = process.stdout.take().expect("it is piped");
         let mut line = String::new();
         BufReader::new(stdout).read_line(&mut line).expect("it prints where it is");
@@ -53,6 +55,11 @@ impl Server {
 
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let id = i32::try_from(self.id()).ok().and_then(rustix::process::Pid::from_raw);
+        rustix::process::kill_process(id.expect("it has one"), signal).expect("it runs");
     }
 
     pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
