@@ -13,6 +13,7 @@ use vez_api::mvccpb::KeyValue;
 
 use super::State;
 use super::chain::is_tombstone;
+use super::error::Error;
 use super::keyspace::Keyspace;
 use super::lease::{Leases, TTL_SECONDS_MAX, TTL_SECONDS_MIN};
 
@@ -45,14 +46,33 @@ impl State {
 
     /// Equal for replicas that have applied the same commands; not etcd's.
     pub fn hash(&self) -> u32 {
-        // FNV-1a in 64 bits, folded: nobody is meant to find collisions hard, only unlikely.
-        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-        self.pieces(|piece| {
-            for &byte in piece {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            }
-        });
-        (hash >> 32) as u32 ^ hash as u32
+        let mut hash = Fold::new();
+        self.pieces(|piece| hash.take(piece));
+        hash.finish()
+    }
+
+    /// Of the keys as they were at a revision and of all changes up to it that are not compacted:
+    /// equal for stores that have the same past up to there and are compacted alike, whatever
+    /// happened to them later.
+    pub fn hash_at(&self, revision: i64) -> Result<u32, Error> {
+        if self.revision < revision {
+            return Err(Error::FutureRevision);
+        }
+        if revision < self.compacted {
+            return Err(Error::Compacted);
+        }
+        let mut there = self.keys.then(super::Span::From(&[]), revision);
+        there.retain(|version| version.mod_revision <= self.compacted);
+        let since = self.keys.since(self.compacted + 1);
+        let since = since.take_while(|version| version.mod_revision <= revision);
+        let mut hash = Fold::new();
+        let mut piece = Vec::new();
+        for version in there.into_iter().chain(since) {
+            piece.clear();
+            version.encode_length_delimited(&mut piece).expect("a vector grows");
+            hash.take(&piece);
+        }
+        Ok(hash.finish())
     }
 
     fn pieces(&self, mut take: impl FnMut(&[u8])) {
@@ -154,6 +174,25 @@ impl State {
             leases.move_key(&kv.key, 0, kv.lease);
         }
         Ok(())
+    }
+}
+
+/// FNV-1a in 64 bits, folded: nobody is meant to find collisions hard, only unlikely.
+struct Fold(u64);
+
+impl Fold {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(self) -> u32 {
+        (self.0 >> 32) as u32 ^ self.0 as u32
     }
 }
 
