@@ -241,6 +241,11 @@ impl Replica {
         self.inner.shared.listen(Box::new(listener));
     }
 
+    /// Calls `pause` whenever all that was agreed upon so far is applied.
+    pub(crate) fn listen_for_pauses(&self, pause: impl Fn() + Send + Sync + 'static) {
+        self.inner.shared.listen_for_pauses(Box::new(pause));
+    }
+
     /// Who leads, now and from now on.
     pub fn leadership(&self) -> watch::Receiver<Leadership> {
         self.inner.leadership.clone()

@@ -37,17 +37,65 @@ pub enum DecodeError {
     Inconsistent(&'static str),
 }
 
-impl State {
+/// What a snapshot says, taken in a moment and written down at leisure: the versions are shared
+/// with the state, which goes on meanwhile.
+#[derive(Clone, Debug)]
+pub struct Frozen {
+    revision: i64,
+    compacted: i64,
+    /// Ids and times to live.
+    leases: Vec<(i64, i64)>,
+    versions: Vec<Arc<KeyValue>>,
+}
+
+impl Frozen {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.pieces(|piece| bytes.extend_from_slice(piece));
         bytes
     }
 
+    fn pieces(&self, mut take: impl FnMut(&[u8])) {
+        let mut piece = Vec::new();
+        piece.put_slice(&MAGIC);
+        piece.put_u8(VERSION);
+        piece.put_i64(self.revision);
+        piece.put_i64(self.compacted);
+        piece.put_u64(self.leases.len() as u64);
+        for (id, ttl) in &self.leases {
+            piece.put_i64(*id);
+            piece.put_i64(*ttl);
+        }
+        piece.put_u64(self.versions.len() as u64);
+        take(&piece);
+        for version in &self.versions {
+            piece.clear();
+            version.encode_length_delimited(&mut piece).expect("a vector grows");
+            take(&piece);
+        }
+    }
+}
+
+impl State {
+    pub fn encode(&self) -> Vec<u8> {
+        self.freeze().encode()
+    }
+
+    /// As it is now. Much cheaper than a clone: what can be derived is left out.
+    pub fn freeze(&self) -> Frozen {
+        let survivors = self.keys.survivors(self.compacted);
+        Frozen {
+            revision: self.revision,
+            compacted: self.compacted,
+            leases: self.leases.iter().map(|lease| (lease.id, lease.ttl)).collect(),
+            versions: survivors.chain(self.keys.since(0)).cloned().collect(),
+        }
+    }
+
     /// Equal for replicas that have applied the same commands; not etcd's.
     pub fn hash(&self) -> u32 {
         let mut hash = Fold::new();
-        self.pieces(|piece| hash.take(piece));
+        self.freeze().pieces(|piece| hash.take(piece));
         hash.finish()
     }
 
@@ -73,27 +121,6 @@ impl State {
             hash.take(&piece);
         }
         Ok(hash.finish())
-    }
-
-    fn pieces(&self, mut take: impl FnMut(&[u8])) {
-        let versions = || self.keys.survivors(self.compacted).chain(self.keys.since(0));
-        let mut piece = Vec::new();
-        piece.put_slice(&MAGIC);
-        piece.put_u8(VERSION);
-        piece.put_i64(self.revision);
-        piece.put_i64(self.compacted);
-        piece.put_u64(self.leases.iter().len() as u64);
-        for lease in self.leases.iter() {
-            piece.put_i64(lease.id);
-            piece.put_i64(lease.ttl);
-        }
-        piece.put_u64(versions().count() as u64);
-        take(&piece);
-        for version in versions() {
-            piece.clear();
-            version.encode_length_delimited(&mut piece).expect("a vector grows");
-            take(&piece);
-        }
     }
 
     /// Whatever the bytes are, there is an error or a state that can be worked with, and no more

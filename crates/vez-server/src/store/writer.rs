@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use openraft::storage::IOFlushed;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::Types;
 use super::engine::{Change, Engine};
