@@ -410,6 +410,112 @@ mod tests {
         assert!(100 < torn, "only {torn} writes were torn");
     }
 
+    /// The disk after the last write of the history: as it was before, the steps, and as it is.
+    fn last_write() -> (Disk, Vec<u8>, Vec<Step>, Vec<u8>) {
+        let disk = Disk::default();
+        let (mut engine, _) = disk.open().unwrap();
+        for change in history() {
+            engine.write(&[change]).unwrap();
+        }
+        let content = disk.0.lock().unwrap();
+        let all = (content.before.clone(), content.steps.clone(), content.synced.clone());
+        drop(content);
+        // Not closed: this is how a crash leaves it.
+        mem::forget(engine);
+        (disk, all.0, all.1, all.2)
+    }
+
+    #[test]
+    fn the_last_write_may_be_cut_at_every_byte() {
+        let (_, base, steps, synced) = last_write();
+        let before = said(&Disk::holding(base.clone()).open().unwrap().1);
+        let after = said(&Disk::holding(synced).open().unwrap().1);
+        let mut bytes = base;
+        let (mut cuts, mut kept) = (0, 0);
+        for step in &steps {
+            let Step::Write(offset, data) = step else {
+                take(step, &mut bytes);
+                continue;
+            };
+            let offset = usize::try_from(*offset).unwrap();
+            for (at, byte) in data.iter().enumerate() {
+                // Elsewhere one byte more makes no difference.
+                if mem::replace(&mut bytes[offset + at], *byte) == *byte {
+                    continue;
+                }
+                let found = said(&Disk::holding(bytes.clone()).open().unwrap().1);
+                assert!(found == before || found == after, "{found:?}, cut at {}", offset + at);
+                cuts += 1;
+                kept += u32::from(found == after);
+            }
+        }
+        assert!(300 < cuts && 0 < kept && kept < cuts, "{kept} of {cuts} cuts kept the write");
+    }
+
+    /// Bits that the last write wrote, flipped one at a time: how the log is found then. All bits
+    /// of the header and of the last record, and one of each seventh byte elsewhere.
+    fn flipped(steps: &[Step], whole: &[u8], mut look: impl FnMut(usize, Option<Stored>)) {
+        const HEADER: usize = 512;
+        let mut places = std::collections::BTreeSet::new();
+        for step in steps {
+            if let Step::Write(offset, data) = step {
+                let offset = usize::try_from(*offset).unwrap();
+                let last = data.windows(6).position(|part| part == b"key 31").unwrap_or(0);
+                for at in (0..data.len()).filter(|at| whole[offset + at] != 0) {
+                    let is_record = last != 0 && (last.saturating_sub(20)..last + 45).contains(&at);
+                    if is_record || offset + at < HEADER {
+                        places.extend((0..8).map(|bit| (offset + at, bit)));
+                    } else if at % 7 == 0 {
+                        places.insert((offset + at, at % 8));
+                    }
+                }
+            }
+        }
+        for (at, bit) in places {
+            let mut bytes = whole.to_vec();
+            bytes[at] ^= 1 << bit;
+            let found = Disk::holding(bytes).open().map_err(|error| error.to_string());
+            if let Err(error) = &found {
+                assert!(error.starts_with("log "), "{error}");
+            }
+            look(at, found.ok().map(|(_, stored)| stored));
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_of_what_was_written_last_is_noticed_or_does_not_matter() {
+        let (disk, _, steps, _) = last_write();
+        drop(disk.open().unwrap());
+        let closed = disk.0.lock().unwrap().now.clone();
+        let expected = said(&Disk::holding(closed.clone()).open().unwrap().1);
+        let (mut flips, mut noticed) = (0, 0);
+        flipped(&steps, &closed, |at, found| {
+            flips += 1;
+            noticed += u32::from(found.is_none());
+            if let Some(stored) = found {
+                assert_eq!(said(&stored), expected, "byte {at}");
+            }
+        });
+        assert!(flips / 10 < noticed, "{noticed} of {flips} flips were noticed");
+    }
+
+    /// After a crash a damaged last write cannot be told from one that was never finished, which
+    /// nobody was told of. It is then as if it had not been; nothing else is possible.
+    #[test]
+    fn a_bit_that_a_crash_flipped_in_the_last_write_undoes_that_write_at_most() {
+        let (_, base, steps, synced) = last_write();
+        let before = said(&Disk::holding(base).open().unwrap().1);
+        let after = said(&Disk::holding(synced.clone()).open().unwrap().1);
+        let mut undone = 0;
+        flipped(&steps, &synced, |at, found| {
+            if let Some(found) = found.as_ref().map(said) {
+                assert!(found == before || found == after, "{found:?}, byte {at}");
+                undone += u32::from(found == before);
+            }
+        });
+        assert!(0 < undone);
+    }
+
     #[test]
     fn a_flipped_bit_is_noticed_or_does_not_matter() {
         let disk = Disk::default();
