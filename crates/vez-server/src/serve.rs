@@ -100,6 +100,10 @@ impl Server {
                 }
             }
         });
+        replica.listen_for_pauses({
+            let hub = Arc::clone(&hub);
+            move || hub.ring()
+        });
         let client_urls = match options.advertise_client.is_empty() {
             true => addresses.iter().map(|address| format!("http://{address}")).collect(),
             false => options.advertise_client,
@@ -110,6 +114,8 @@ impl Server {
         // Before anybody can ask: a lease without time would look like one that ended.
         take_lead(&replica, &lessor, leadership.borrow_and_update().leading);
         chores.spawn(watch_leadership(replica.clone(), leadership, Arc::clone(&lessor)));
+        let crowds = Arc::clone(&hub);
+        chores.spawn(async move { crowds.ring_later().await });
         chores.spawn(end_leases(replica.clone(), Arc::clone(&lessor)));
         chores.spawn(forget_history(replica.clone(), keep, full));
         let limits = options.limits;

@@ -8,6 +8,7 @@ mod other_clients;
 mod promises;
 mod server;
 mod stalls;
+mod watchers;
 
 /// A real etcd, to compare with.
 #[path = "../../../vez-client/tests/server/mod.rs"]
