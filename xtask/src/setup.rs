@@ -34,6 +34,12 @@ const NEEDS: &[Need] = &[
         what_for: "the tests of the service with the etcd-client crate",
     },
     Need {
+        programs: &["faketime"],
+        version: "--version",
+        packages: &["faketime"],
+        what_for: "the test of leases while somebody sets the clock",
+    },
+    Need {
         programs: &["ip"],
         version: "-V",
         packages: &["iproute2"],

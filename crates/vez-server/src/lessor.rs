@@ -3,6 +3,10 @@
 //! The state knows which leases there are; only the leader knows when they end, because renewing
 //! one is not worth a write. A new leader gives every lease its full time again: it cannot know
 //! how much of it was left, and a lease may be lengthened by a change of leader, never shortened.
+//!
+//! Time counts only while holders can be heard and what ends can be written down. While the log
+//! hangs, nothing ends. When this process itself stood still, holders first get a moment in which
+//! what they said meanwhile is read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,23 +15,79 @@ use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
+/// How often it looks at the clock while there are leases.
+const LOOK: Duration = Duration::from_millis(250);
+/// Who did not get to look for this long did not get to hear anybody either.
+pub(crate) const STALL: Duration = Duration::from_secs(1);
+/// After a stall, time stands still for so long: what lies in the sockets is read first.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
+
+/// Time, as far as it counts: since the first look, without stalls.
+#[derive(Debug)]
+struct Clock {
+    seen: Instant,
+    counts_from: Instant,
+    counted: Duration,
+}
+
+impl Clock {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { seen: now, counts_from: now, counted: Duration::ZERO }
+    }
+
+    fn look(&mut self, stands_still: bool) -> Duration {
+        let now = Instant::now();
+        let unseen = now.saturating_duration_since(self.seen);
+        if STALL < unseen {
+            tracing::warn!("nothing was done for {unseen:?}: leases have that much longer");
+            self.counts_from = now + GRACE;
+        } else if stands_still {
+            self.counts_from = self.counts_from.max(now);
+        } else {
+            self.counted += now.saturating_duration_since(self.counts_from);
+            self.counts_from = self.counts_from.max(now);
+        }
+        self.seen = now;
+        self.counted
+    }
+
+    /// When nobody looks because there is nothing to look for.
+    fn skip(&mut self) {
+        self.seen = Instant::now();
+        self.counts_from = self.counts_from.max(self.seen);
+    }
+}
+
+/// Moments are those of the clock.
 #[derive(Clone, Copy, Debug)]
 struct Term {
     ttl: Duration,
-    ends: Instant,
+    ends: Duration,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Book {
     leads: bool,
+    clock: Clock,
     terms: BTreeMap<i64, Term>,
-    by_end: BTreeSet<(Instant, i64)>,
+    by_end: BTreeSet<(Duration, i64)>,
     /// Who wants to hear that a lease ended.
     ears: BTreeMap<i64, Vec<mpsc::UnboundedSender<i64>>>,
 }
 
 impl Book {
-    fn set(&mut self, id: i64, ttl: Duration, now: Instant) {
+    fn new(leads: bool) -> Self {
+        Self {
+            leads,
+            clock: Clock::new(),
+            terms: BTreeMap::new(),
+            by_end: BTreeSet::new(),
+            ears: BTreeMap::new(),
+        }
+    }
+
+    fn set(&mut self, id: i64, ttl: Duration, now: Duration) {
         self.forget(id);
         let ends = now + ttl;
         self.terms.insert(id, Term { ttl, ends });
@@ -41,21 +101,26 @@ impl Book {
     }
 }
 
-#[derive(Debug, Default)]
 pub(crate) struct Lessor {
     book: Mutex<Book>,
     /// The first end may have become another one.
     changed: Notify,
+    /// Whether the log takes nothing at the moment.
+    log_hangs: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Lessor {
+    pub(crate) fn new(log_hangs: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        let book = Mutex::new(Book::new(false));
+        Self { book, changed: Notify::new(), log_hangs: Box::new(log_hangs) }
+    }
+
     /// From now on this node's clock counts: every lease starts anew.
     pub(crate) fn lead(&self, leases: impl IntoIterator<Item = (i64, i64)>) {
-        let now = Instant::now();
         let mut book = self.book();
-        *book = Book { leads: true, ..Book::default() };
+        *book = Book::new(true);
         for (id, seconds) in leases {
-            book.set(id, time(seconds), now);
+            book.set(id, time(seconds), Duration::ZERO);
         }
         drop(book);
         self.changed.notify_one();
@@ -63,14 +128,18 @@ impl Lessor {
 
     /// Another's clock counts now.
     pub(crate) fn follow(&self) {
-        *self.book() = Book::default();
+        *self.book() = Book::new(false);
     }
 
     /// Unless it has time already.
     pub(crate) fn granted(&self, id: i64, seconds: i64) {
         let mut book = self.book();
         if book.leads && !book.terms.contains_key(&id) {
-            book.set(id, time(seconds), Instant::now());
+            if book.terms.is_empty() {
+                book.clock.skip();
+            }
+            let now = self.look(&mut book);
+            book.set(id, time(seconds), now);
             drop(book);
             self.changed.notify_one();
         }
@@ -98,9 +167,12 @@ impl Lessor {
     }
 
     /// Gives a lease its full time again, unless that is over: seconds, or nothing.
+    ///
+    /// While the log hangs, too: nobody else can end the lease, and after a restart it has its full
+    /// time again, so that this is a promise that is kept.
     pub(crate) fn renew(&self, id: i64) -> Option<i64> {
-        let now = Instant::now();
         let mut book = self.book();
+        let now = self.look(&mut book);
         let term = *book.terms.get(&id)?;
         if term.ends <= now {
             return None;
@@ -111,37 +183,48 @@ impl Lessor {
 
     /// Whole seconds that are left.
     pub(crate) fn left(&self, id: i64) -> Option<i64> {
-        let term = *self.book().terms.get(&id)?;
-        let left = term.ends.checked_duration_since(Instant::now())?;
-        Some(left.as_secs().cast_signed())
+        let mut book = self.book();
+        let now = self.look(&mut book);
+        let term = *book.terms.get(&id)?;
+        Some(term.ends.checked_sub(now)?.as_secs().cast_signed())
     }
 
     /// Waits until leases are over, and says which. Each is told once: who asks must end them.
     pub(crate) async fn next_over(&self) -> Vec<i64> {
         loop {
             let changed = self.changed.notified();
-            let first = self.book().by_end.first().map(|(end, _)| *end);
-            match first {
-                None => changed.await,
-                Some(end) => {
-                    tokio::select! {
-                        () = tokio::time::sleep_until(end) => {
-                            let over = self.take_over();
-                            if !over.is_empty() {
-                                return over;
-                            }
-                        }
-                        () = changed => {}
+            let Some(pause) = self.pause() else {
+                changed.await;
+                continue;
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {
+                    let over = self.take_over();
+                    if !over.is_empty() {
+                        return over;
                     }
                 }
+                () = changed => {}
             }
         }
     }
 
+    /// How long to wait before looking again; for ever, if there is nothing to look for.
+    fn pause(&self) -> Option<Duration> {
+        let mut book = self.book();
+        let now = self.look(&mut book);
+        if book.terms.is_empty() {
+            return None;
+        }
+        let stands_still = (self.log_hangs)() || Instant::now() < book.clock.counts_from;
+        let first = book.by_end.first().filter(|_| !stands_still);
+        Some(first.map_or(LOOK, |(end, _)| end.saturating_sub(now).min(LOOK)))
+    }
+
     /// Puts a lease that could not be ended back, to be tried again.
     pub(crate) fn retry(&self, id: i64, after: Duration) {
-        let again = Instant::now() + after;
         let mut book = self.book();
+        let again = self.look(&mut book) + after;
         // What is over stays over: only the moment of the next attempt is new.
         if book.terms.contains_key(&id) {
             book.by_end.insert((again, id));
@@ -151,16 +234,26 @@ impl Lessor {
     }
 
     fn take_over(&self) -> Vec<i64> {
-        let now = Instant::now();
         let mut book = self.book();
+        let now = self.look(&mut book);
         let later = book.by_end.split_off(&(now, i64::MAX));
         let over = std::mem::replace(&mut book.by_end, later);
         let is_over = |id: &i64| book.terms.get(id).is_some_and(|term| term.ends <= now);
         over.into_iter().map(|(_, id)| id).filter(is_over).collect()
     }
 
+    fn look(&self, book: &mut Book) -> Duration {
+        book.clock.look((self.log_hangs)())
+    }
+
     fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Lessor {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Lessor").field("book", &self.book).finish_non_exhaustive()
     }
 }
 
@@ -170,11 +263,26 @@ fn time(seconds: i64) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+
+    fn lessor() -> Lessor {
+        Lessor::new(|| false)
+    }
+
+    /// Time that passes while the server does its work.
+    async fn work(lessor: &Lessor, seconds: u64) {
+        for _ in 0..4 * seconds {
+            tokio::time::advance(LOOK).await;
+            lessor.pause();
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_is_over_when_its_time_is_and_not_before() {
-        let lessor = Lessor::default();
+        let lessor = lessor();
         lessor.lead([(1, 5), (2, 3)]);
         let begun = Instant::now();
         assert_eq!(lessor.next_over().await, [2]);
@@ -185,18 +293,18 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_over_is_not_renewed() {
-        let lessor = Lessor::default();
+        let lessor = lessor();
         lessor.lead([(1, 5)]);
-        tokio::time::advance(Duration::from_secs(4)).await;
+        work(&lessor, 4).await;
         assert_eq!((lessor.renew(1), lessor.left(1)), (Some(5), Some(5)));
-        tokio::time::advance(Duration::from_secs(5)).await;
+        work(&lessor, 5).await;
         assert_eq!((lessor.renew(1), lessor.left(1)), (None, Some(0)));
         assert_eq!(lessor.next_over().await, [1]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_hears_of_a_lease_that_ends_sooner() {
-        let lessor = Lessor::default();
+        let lessor = lessor();
         lessor.lead([(1, 50)]);
         let sooner = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -213,7 +321,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_lease_granted_anew_is_not_ended_by_an_old_attempt() {
-        let lessor = Lessor::default();
+        let lessor = lessor();
         lessor.lead([(1, 2)]);
         assert_eq!(lessor.next_over().await, [1]);
         lessor.retry(1, Duration::from_secs(1));
@@ -226,7 +334,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn whoever_asked_hears_once_that_a_lease_ended() {
-        let lessor = Lessor::default();
+        let lessor = lessor();
         lessor.lead([(1, 5), (2, 5)]);
         let (ear, mut heard) = mpsc::unbounded_channel();
         assert!(lessor.watch(1, &ear) && lessor.watch(2, &ear) && !lessor.watch(3, &ear));
@@ -237,14 +345,76 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_the_leaders_clock_counts_and_a_new_leader_starts_anew() {
-        let lessor = Lessor::default();
+        let lessor = lessor();
         lessor.granted(1, 2);
         assert_eq!(lessor.renew(1), None);
         lessor.lead([(1, 8)]);
-        tokio::time::advance(Duration::from_secs(7)).await;
+        work(&lessor, 7).await;
         lessor.follow();
         assert_eq!(lessor.renew(1), None);
         lessor.lead([(1, 8)]);
         assert_eq!(lessor.left(1), Some(8));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_ends_while_the_log_hangs_and_all_have_what_they_had_left() {
+        let hangs = Arc::new(AtomicBool::new(false));
+        let lessor = Lessor::new({
+            let hangs = Arc::clone(&hangs);
+            move || hangs.load(Ordering::Relaxed)
+        });
+        lessor.lead([(1, 10), (2, 20)]);
+        work(&lessor, 7).await;
+        hangs.store(true, Ordering::Relaxed);
+        let hung = tokio::time::timeout(Duration::from_mins(10), lessor.next_over()).await;
+        assert!(hung.is_err(), "nothing ends");
+        assert_eq!((lessor.left(1), lessor.left(2)), (Some(3), Some(13)));
+        assert_eq!(lessor.renew(2), Some(20), "who is heard is answered");
+        lessor.granted(3, 5);
+        hangs.store(false, Ordering::Relaxed);
+        let begun = Instant::now();
+        assert_eq!(lessor.next_over().await, [1]);
+        assert_eq!(begun.elapsed().as_secs(), 3);
+        assert_eq!(lessor.next_over().await, [3]);
+        assert_eq!(begun.elapsed().as_secs(), 5);
+        assert_eq!(lessor.next_over().await, [2]);
+        assert_eq!(begun.elapsed().as_secs(), 20);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_stood_still_hears_holders_before_it_ends_their_leases() {
+        let lessor = lessor();
+        lessor.lead([(1, 5), (2, 5)]);
+        work(&lessor, 4).await;
+        // Stopped, like a process that gets a signal; longer than any lease.
+        tokio::time::advance(Duration::from_hours(1)).await;
+        assert_eq!(lessor.take_over(), [] as [i64; 0]);
+        assert_eq!(lessor.renew(1), Some(5), "what lay in the socket is read");
+        let begun = Instant::now();
+        assert_eq!(lessor.next_over().await, [2]);
+        let longer = begun.elapsed().checked_sub(GRACE).expect("there is a grace");
+        assert!((0..=1).contains(&longer.as_secs()), "{longer:?}");
+        assert_eq!(lessor.next_over().await, [1]);
+        assert_eq!(begun.elapsed().as_secs(), 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_short_stall_counts_and_a_quiet_time_without_leases_is_none() {
+        let lessor = lessor();
+        lessor.lead([]);
+        tokio::time::advance(Duration::from_hours(1)).await;
+        lessor.granted(1, 5);
+        tokio::time::advance(STALL).await;
+        assert_eq!(lessor.left(1), Some(4));
+        let begun = Instant::now();
+        assert_eq!(lessor.next_over().await, [1]);
+        assert_eq!(begun.elapsed().as_secs(), 4);
+        // It is being ended, which may take its time.
+        let none = tokio::time::timeout(Duration::from_mins(1), lessor.next_over()).await;
+        assert!(none.is_err(), "it was told");
+        lessor.granted(2, 5);
+        assert_eq!(lessor.left(2), Some(5));
+        work(&lessor, 1).await;
+        assert_eq!(lessor.left(2), Some(4));
     }
 }

@@ -10,6 +10,7 @@ mod lessor;
 mod peer;
 pub mod raft;
 mod serve;
+mod spans;
 pub mod state;
 pub mod store;
 

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use openraft::async_runtime::watch::WatchReceiver as _;
 use openraft::errors::{ClientWriteError, Fatal, LinearizableReadError, RaftError};
@@ -23,8 +24,12 @@ use crate::store::engine::{Engine, EngineError};
 use crate::store::log::LogStore;
 use crate::store::machine::{self, Machine, Policy, Shared};
 use crate::store::snapshot::{Kept, SnapshotError, Snapshots};
-use crate::store::writer::{Counters, Thread, Writer};
+use crate::store::writer::{Counters, Sink, Thread, Writer};
 use crate::store::{Proposal, SnapshotMeta, Types};
+
+/// A follower that hears nothing for this long stands for election, at the latest. A log that hangs
+/// longer is no leader's log.
+const ELECTION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How a member is opened.
 #[derive(Clone, Debug)]
@@ -84,6 +89,9 @@ pub enum ProposeError {
     /// Nothing is written any more, until the server is started again.
     #[error("nothing can be written: {0}")]
     Disk(String),
+    /// The command was not taken, and never will be.
+    #[error("the disk hangs: nothing has been written for {0:?}")]
+    Hangs(Duration),
     #[error(transparent)]
     State(#[from] state::Error),
 }
@@ -95,6 +103,16 @@ pub struct Leadership {
     pub leader: Option<u64>,
     /// This member leads, and has applied all that was agreed upon before it did.
     pub leading: bool,
+}
+
+/// Whether this member can write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    Well,
+    /// The write under way has taken longer than an election, and may still come to an end.
+    Hangs(Duration),
+    /// Not before it is started again.
+    Failed(String),
 }
 
 /// A handle on this member; clones are the same member.
@@ -130,6 +148,13 @@ impl Replica {
     /// Takes the directory and goes on from what is in it. Returns when this member leads, having
     /// applied all that it ever acknowledged.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
+        Self::open_on(options, |engine| engine).await
+    }
+
+    async fn open_on<S: Sink + 'static>(
+        options: Options,
+        sink: impl FnOnce(Engine) -> S,
+    ) -> Result<Self, OpenError> {
         let directory = Directory::open(&options.directory, options.cluster, options.member)?;
         let identity = directory.identity;
         let (engine, stored) = Engine::open(&directory.log())?;
@@ -143,7 +168,7 @@ impl Replica {
         let policy = Policy { entries: options.snapshot_entries, bytes: options.snapshot_bytes };
         let shared = Arc::new(Shared::new(snapshots.clone(), policy, kept));
         let counters = Arc::new(Counters::default());
-        let (writer, thread) = Writer::start(engine, Arc::clone(&counters)).map_err(start)?;
+        let (writer, thread) = Writer::start(sink(engine), Arc::clone(&counters)).map_err(start)?;
         let log = LogStore::new(stored, writer);
         let config = Arc::new(config(&options, identity).map_err(start)?);
         let machine = Machine(Arc::clone(&shared));
@@ -163,8 +188,12 @@ impl Replica {
         Ok(replica)
     }
 
-    /// Returns the answer once the command is durable and applied.
+    /// Returns the answer once the command is durable and applied. While the disk hangs nothing
+    /// is taken: what waits for a disk must not pile up.
     pub async fn propose(&self, command: Command) -> Result<Response, ProposeError> {
+        if let Some(so_far) = self.hangs() {
+            return Err(ProposeError::Hangs(so_far));
+        }
         let proposal = Proposal(Arc::new(command));
         let written =
             self.inner.raft.client_write(proposal).await.map_err(|error| match error {
@@ -212,6 +241,11 @@ impl Replica {
         self.inner.shared.listen(Box::new(listener));
     }
 
+    /// Calls `pause` whenever all that was agreed upon so far is applied.
+    pub(crate) fn listen_for_pauses(&self, pause: impl Fn() + Send + Sync + 'static) {
+        self.inner.shared.listen_for_pauses(Box::new(pause));
+    }
+
     /// Who leads, now and from now on.
     pub fn leadership(&self) -> watch::Receiver<Leadership> {
         self.inner.leadership.clone()
@@ -246,6 +280,19 @@ impl Replica {
     /// How often the log was synced since it was opened.
     pub fn syncs(&self) -> u64 {
         self.inner.counters.syncs.load(Ordering::Relaxed)
+    }
+
+    pub fn health(&self) -> Health {
+        match (self.inner.counters.failure(), self.hangs()) {
+            (Some(why), _) => Health::Failed(why.to_owned()),
+            (None, Some(so_far)) => Health::Hangs(so_far),
+            (None, None) => Health::Well,
+        }
+    }
+
+    /// For how long, if it does.
+    pub(crate) fn hangs(&self) -> Option<Duration> {
+        self.inner.counters.under_way().filter(|so_far| ELECTION_TIMEOUT < *so_far)
     }
 
     /// Writes a snapshot now, rather than when it is due.
@@ -295,7 +342,7 @@ fn config(options: &Options, identity: Identity) -> Result<Config, openraft::Con
         cluster_name: format!("{:x}", identity.cluster),
         heartbeat_interval: 100,
         election_timeout_min: 500,
-        election_timeout_max: 1000,
+        election_timeout_max: ELECTION_TIMEOUT.as_millis() as u64,
         // We count bytes too.
         snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: options.entries_kept,
@@ -348,5 +395,54 @@ async fn snapshot_when_due(raft: Raft<Types, Machine>, shared: Arc<Shared>) {
         if raft.trigger().snapshot().await.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vez_api::etcdserverpb::PutRequest;
+    use vez_api::log::command;
+
+    use super::*;
+    use crate::store::writer::tests::{Gate, Gated};
+
+    fn put(key: &'static str) -> Command {
+        let request = PutRequest { key: key.into(), ..PutRequest::default() };
+        Command { command: Some(command::Command::Put(request)) }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn while_the_disk_hangs_writes_are_refused_and_afterwards_all_is_as_it_was() {
+        let name = format!("vez-hangs-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let gate = Gate::default();
+        let on = |engine| Gated(engine, gate.clone());
+        let replica = Replica::open_on(Options::new(&directory), on).await.unwrap();
+        replica.propose(put("before")).await.unwrap();
+        assert_eq!(replica.health(), Health::Well);
+        gate.set_shut(true);
+        let waiting = tokio::spawn({
+            let replica = replica.clone();
+            async move { replica.propose(put("meanwhile")).await }
+        });
+        let hangs = async {
+            while replica.health() == Health::Well {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), hangs).await.expect("it is noticed");
+        let refused = replica.propose(put("refused")).await.unwrap_err();
+        assert!(matches!(refused, ProposeError::Hangs(_)), "{refused}");
+        assert!(replica.read(|state| state.get(b"before").is_some()), "reading goes on");
+        replica.linearizable().await.unwrap();
+        assert!(!waiting.is_finished());
+        gate.set_shut(false);
+        waiting.await.unwrap().unwrap();
+        assert_eq!(replica.health(), Health::Well);
+        replica.propose(put("after")).await.unwrap();
+        let there = |key: &[u8]| replica.read(|state| state.get(key).is_some());
+        assert!(there(b"meanwhile") && there(b"after") && !there(b"refused"));
+        replica.shutdown().await;
+        fs::remove_dir_all(directory).unwrap();
     }
 }

@@ -17,7 +17,7 @@ use crate::api::{Member, Service, Shared};
 use crate::door::{self, Caller, Doors};
 use crate::hub::Hub;
 use crate::lessor::Lessor;
-use crate::raft::{self, OpenError, Replica};
+use crate::raft::{self, Leadership, OpenError, Replica};
 use crate::state::State;
 
 /// How long requests under way may take when the server is stopped.
@@ -103,8 +103,11 @@ impl Server {
         let tls = options.tls.map(|files| Acceptor::load(files, &["h2"])).transpose()?;
         let (listeners, urls) = listen(&options.listen_client, tls.map(Arc::new)).await?;
         let hub = Arc::new(Hub::default());
-        let lessor = Arc::new(Lessor::default());
         let replica = Replica::open(raft::Options::new(options.data_dir)).await?;
+        let lessor = Arc::new(Lessor::new({
+            let replica = replica.clone();
+            move || replica.hangs().is_some()
+        }));
         let keep = options.limits.history;
         let full = Arc::new(Notify::new());
         replica.listen({
@@ -117,15 +120,22 @@ impl Server {
                 }
             }
         });
+        replica.listen_for_pauses({
+            let hub = Arc::clone(&hub);
+            move || hub.ring()
+        });
         let client_urls = match options.advertise_client.is_empty() {
             true => urls.clone(),
             false => options.advertise_client,
         };
         let member = Member { name: options.name, peer_urls: options.advertise_peer, client_urls };
-        // Before anybody is let in: who asks first must not hear that his lease is not there.
-        take_leases(&replica, &lessor);
         let mut chores = JoinSet::new();
-        chores.spawn(watch_leadership(replica.clone(), Arc::clone(&lessor)));
+        let mut leadership = replica.leadership();
+        // Before anybody can ask: a lease without time would look like one that ended.
+        take_lead(&replica, &lessor, leadership.borrow_and_update().leading);
+        chores.spawn(watch_leadership(replica.clone(), leadership, Arc::clone(&lessor)));
+        let crowds = Arc::clone(&hub);
+        chores.spawn(async move { crowds.ring_later().await });
         chores.spawn(end_leases(replica.clone(), Arc::clone(&lessor)));
         chores.spawn(forget_history(replica.clone(), keep, full));
         let limits = options.limits;
@@ -203,22 +213,22 @@ async fn serve_callers(
     }
 }
 
-fn take_leases(replica: &Replica, lessor: &Lessor) {
-    replica.read(|state| lessor.lead(state.leases().map(|lease| (lease.id, lease.ttl))));
+async fn watch_leadership(
+    replica: Replica,
+    mut leadership: watch::Receiver<Leadership>,
+    lessor: Arc<Lessor>,
+) {
+    while leadership.changed().await.is_ok() {
+        take_lead(&replica, &lessor, leadership.borrow_and_update().leading);
+    }
 }
 
 /// Whoever becomes leader starts every lease anew.
-async fn watch_leadership(replica: Replica, lessor: Arc<Lessor>) {
-    let mut leadership = replica.leadership();
-    loop {
-        if leadership.borrow_and_update().leading {
-            take_leases(&replica, &lessor);
-        } else {
-            lessor.follow();
-        }
-        if leadership.changed().await.is_err() {
-            return;
-        }
+fn take_lead(replica: &Replica, lessor: &Lessor, leads: bool) {
+    if leads {
+        replica.read(|state| lessor.lead(state.leases().map(|lease| (lease.id, lease.ttl))));
+    } else {
+        lessor.follow();
     }
 }
 

@@ -16,7 +16,7 @@ use vez_api::v3electionpb::{
 
 use super::Service;
 use super::queue::{leaving, made_at, operation};
-use crate::hub::Span;
+use crate::hub::{Mailbox, Span};
 
 #[tonic::async_trait]
 impl Election for Service {
@@ -111,10 +111,11 @@ impl Service {
         tell: &mpsc::Sender<Result<LeaderResponse, Status>>,
     ) {
         let mut told = None;
+        // Room for one: that something changed is all there is to know.
+        let changed = Mailbox::new(1);
         loop {
-            let (dirty, mut changed) = mpsc::channel(1);
             let (leader, registration) = self.replica.read(|state| {
-                let registration = self.hub.join(Span::prefix(prefix), 0, &dirty);
+                let registration = self.hub.join(Span::prefix(prefix), 0, &changed);
                 (state.first(prefix).cloned(), registration)
             });
             let mark = |kv: &KeyValue| (kv.key.clone(), kv.mod_revision);
@@ -127,7 +128,7 @@ impl Service {
                 }
             }
             tokio::select! {
-                _ = changed.recv() => {}
+                () = changed.filled() => drop(changed.take()),
                 () = tell.closed() => return self.hub.leave(&registration),
             }
             self.hub.leave(&registration);

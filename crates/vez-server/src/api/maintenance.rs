@@ -68,12 +68,13 @@ impl Maintenance for Service {
         request: Request<HashKvRequest>,
     ) -> Result<Response<HashKvResponse>, Status> {
         let asked = request.into_inner().revision;
-        let (revision, compact_revision, hash) =
-            self.replica.read(|state| (state.revision(), state.compacted(), state.hash()));
-        if asked != 0 && asked != revision {
-            return Err(Status::unimplemented("vez hashes the store as it is now only"));
-        }
-        Ok(Response::new(HashKvResponse { header: self.header(revision), hash, compact_revision }))
+        self.up_to_date().await?;
+        let (revision, compact_revision, hash) = self.replica.read(|state| {
+            let at = if asked == 0 { state.revision() } else { asked };
+            (state.revision(), state.compacted(), state.hash_at(at))
+        });
+        let header = self.header(revision);
+        Ok(Response::new(HashKvResponse { header, hash: hash?, compact_revision }))
     }
 
     type SnapshotStream = Pin<Box<dyn Stream<Item = Result<SnapshotResponse, Status>> + Send>>;

@@ -16,7 +16,7 @@ use tonic::{Code, Status};
 use vez_api::etcdserverpb::{
     CompactionResponse, DeleteRangeResponse, LeaseGrantResponse, LeaseRevokeResponse, PutResponse,
     ResponseHeader, TxnResponse, cluster_server::ClusterServer, kv_server::KvServer,
-    lease_server::LeaseServer, maintenance_server::MaintenanceServer, watch_server::WatchServer,
+    lease_server::LeaseServer, maintenance_server::MaintenanceServer,
 };
 use vez_api::log::{self, command::Command};
 use vez_api::v3electionpb::election_server::ElectionServer;
@@ -68,7 +68,7 @@ impl Service {
         let most = self.limits.request_bytes + 512 * 1024;
         let routes = Routes::default()
             .add_service(KvServer::new(self.clone()).max_decoding_message_size(most))
-            .add_service(WatchServer::new(self.clone()))
+            .add_service(watch::WatchDoor(self.clone()))
             .add_service(LeaseServer::new(self.clone()))
             .add_service(LockServer::new(self.clone()))
             .add_service(ElectionServer::new(self.clone()).max_decoding_message_size(most))
@@ -150,6 +150,7 @@ fn status(error: ProposeError) -> Status {
         ProposeError::NotLeader { .. } => Status::unavailable("etcdserver: not leader"),
         ProposeError::Unknown => Status::unavailable("etcdserver: leader changed"),
         ProposeError::NoMajority => Status::unavailable("etcdserver: no leader"),
+        ProposeError::Hangs(_) => Status::unavailable("etcdserver: request timed out"),
         ProposeError::Stopping => Status::unavailable("etcdserver: server stopped"),
         ProposeError::Disk(error) => Status::new(
             Code::ResourceExhausted,

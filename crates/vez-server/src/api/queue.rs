@@ -3,19 +3,25 @@
 //! This is how etcd's own clients queue, so that they and the server's locks and elections stand
 //! in one line.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use tonic::Status;
 use vez_api::etcdserverpb::{
     Compare, DeleteRangeRequest, LeaseGrantRequest, PutRequest, RangeRequest, RequestOp,
     ResponseHeader, TxnRequest, TxnResponse, compare, request_op, response_op,
 };
-use vez_api::log::command::Command;
+use vez_api::log::{self, command::Command};
 use vez_api::mvccpb::KeyValue;
 
 use super::Service;
+use crate::raft::ProposeError;
 
 /// How long a lease lasts that the server grants for a client that brought none.
 const OWN_LEASE_SECONDS: i64 = 60;
+
+/// Who leaves while the disk hangs tries again after this.
+const RETRY: Duration = Duration::from_secs(1);
 
 /// A place in a line; given up when dropped, unless it is kept.
 pub(super) struct Place {
@@ -114,8 +120,13 @@ impl Drop for Place {
         let (service, request) = (self.service.clone(), leaving(&self.key, self.since));
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
+                let command = log::Command { command: Some(Command::Txn(request)) };
                 // Nobody is left to be told; if this fails, the lease takes the place with it.
-                service.propose::<TxnResponse>(Command::Txn(request)).await.ok();
+                while let Err(ProposeError::Hangs(_)) =
+                    service.replica.propose(command.clone()).await
+                {
+                    tokio::time::sleep(RETRY).await;
+                }
             });
         }
     }

@@ -13,6 +13,7 @@ use vez_api::mvccpb::KeyValue;
 
 use super::State;
 use super::chain::is_tombstone;
+use super::error::Error;
 use super::keyspace::Keyspace;
 use super::lease::{Leases, TTL_SECONDS_MAX, TTL_SECONDS_MIN};
 
@@ -36,44 +37,90 @@ pub enum DecodeError {
     Inconsistent(&'static str),
 }
 
-impl State {
+/// What a snapshot says, taken in a moment and written down at leisure: the versions are shared
+/// with the state, which goes on meanwhile.
+#[derive(Clone, Debug)]
+pub struct Frozen {
+    revision: i64,
+    compacted: i64,
+    /// Ids and times to live.
+    leases: Vec<(i64, i64)>,
+    versions: Vec<Arc<KeyValue>>,
+}
+
+impl Frozen {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.pieces(|piece| bytes.extend_from_slice(piece));
         bytes
     }
 
-    /// Equal for replicas that have applied the same commands; not etcd's.
-    pub fn hash(&self) -> u32 {
-        // FNV-1a in 64 bits, folded: nobody is meant to find collisions hard, only unlikely.
-        let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-        self.pieces(|piece| {
-            for &byte in piece {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            }
-        });
-        (hash >> 32) as u32 ^ hash as u32
-    }
-
     fn pieces(&self, mut take: impl FnMut(&[u8])) {
-        let versions = || self.keys.survivors(self.compacted).chain(self.keys.since(0));
         let mut piece = Vec::new();
         piece.put_slice(&MAGIC);
         piece.put_u8(VERSION);
         piece.put_i64(self.revision);
         piece.put_i64(self.compacted);
-        piece.put_u64(self.leases.iter().len() as u64);
-        for lease in self.leases.iter() {
-            piece.put_i64(lease.id);
-            piece.put_i64(lease.ttl);
+        piece.put_u64(self.leases.len() as u64);
+        for (id, ttl) in &self.leases {
+            piece.put_i64(*id);
+            piece.put_i64(*ttl);
         }
-        piece.put_u64(versions().count() as u64);
+        piece.put_u64(self.versions.len() as u64);
         take(&piece);
-        for version in versions() {
+        for version in &self.versions {
             piece.clear();
             version.encode_length_delimited(&mut piece).expect("a vector grows");
             take(&piece);
         }
+    }
+}
+
+impl State {
+    pub fn encode(&self) -> Vec<u8> {
+        self.freeze().encode()
+    }
+
+    /// As it is now. Much cheaper than a clone: what can be derived is left out.
+    pub fn freeze(&self) -> Frozen {
+        let survivors = self.keys.survivors(self.compacted);
+        Frozen {
+            revision: self.revision,
+            compacted: self.compacted,
+            leases: self.leases.iter().map(|lease| (lease.id, lease.ttl)).collect(),
+            versions: survivors.chain(self.keys.since(0)).cloned().collect(),
+        }
+    }
+
+    /// Equal for replicas that have applied the same commands; not etcd's.
+    pub fn hash(&self) -> u32 {
+        let mut hash = Fold::new();
+        self.freeze().pieces(|piece| hash.take(piece));
+        hash.finish()
+    }
+
+    /// Of the keys as they were at a revision and of all changes up to it that are not compacted:
+    /// equal for stores that have the same past up to there and are compacted alike, whatever
+    /// happened to them later.
+    pub fn hash_at(&self, revision: i64) -> Result<u32, Error> {
+        if self.revision < revision {
+            return Err(Error::FutureRevision);
+        }
+        if revision < self.compacted {
+            return Err(Error::Compacted);
+        }
+        let mut there = self.keys.then(super::Span::From(&[]), revision);
+        there.retain(|version| version.mod_revision <= self.compacted);
+        let since = self.keys.since(self.compacted + 1);
+        let since = since.take_while(|version| version.mod_revision <= revision);
+        let mut hash = Fold::new();
+        let mut piece = Vec::new();
+        for version in there.into_iter().chain(since) {
+            piece.clear();
+            version.encode_length_delimited(&mut piece).expect("a vector grows");
+            hash.take(&piece);
+        }
+        Ok(hash.finish())
     }
 
     /// Whatever the bytes are, there is an error or a state that can be worked with, and no more
@@ -154,6 +201,25 @@ impl State {
             leases.move_key(&kv.key, 0, kv.lease);
         }
         Ok(())
+    }
+}
+
+/// FNV-1a in 64 bits, folded: nobody is meant to find collisions hard, only unlikely.
+struct Fold(u64);
+
+impl Fold {
+    fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn finish(self) -> u32 {
+        (self.0 >> 32) as u32 ^ self.0 as u32
     }
 }
 

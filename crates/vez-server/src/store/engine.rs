@@ -19,6 +19,10 @@ const PURGED: &str = "purged";
 /// Whole logs are held in memory; the engine is read once, when it is opened.
 const CACHE_BYTES: usize = 4 << 20;
 
+/// At least so many entries are removed with each write while there are any to forget. A hundred
+/// thousand at once would hold everybody up.
+const FORGOTTEN_AT_ONCE: u64 = 256;
+
 /// One step of a log. Steps of one `write` become durable together, in order.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
@@ -26,7 +30,7 @@ pub(crate) enum Change {
     Vote(Vote),
     /// Cuts off everything from this index on.
     Truncate(u64),
-    /// Forgets everything up to here.
+    /// Forgets everything up to here: at once as far as anybody can see, piece by piece on disk.
     Purge(LogId),
 }
 
@@ -52,6 +56,9 @@ pub enum EngineError {
 #[derive(Debug)]
 pub(crate) struct Engine {
     database: redb::Database,
+    /// Entries up to here are forgotten, but some may still be on the disk.
+    forgetting: Option<u64>,
+    forgotten_at_once: u64,
 }
 
 impl Engine {
@@ -75,7 +82,8 @@ impl Engine {
                 let (what, damage) = ("a page".to_owned(), Damage::Checksum);
                 return Err(EngineError::Damaged { path, what, damage });
             }
-            let engine = Self { database };
+            let forgotten_at_once = FORGOTTEN_AT_ONCE;
+            let mut engine = Self { database, forgetting: None, forgotten_at_once };
             let stored = engine.load(path)?;
             Ok((engine, stored))
         }));
@@ -86,7 +94,7 @@ impl Engine {
         })
     }
 
-    fn load(&self, path: &Path) -> Result<Stored, EngineError> {
+    fn load(&mut self, path: &Path) -> Result<Stored, EngineError> {
         let read = |error: redb::Error| EngineError::Read { path: path.to_path_buf(), error };
         let damaged = |what: String| {
             let path = path.to_path_buf();
@@ -108,6 +116,10 @@ impl Engine {
         }
         let mut expected = stored.purged.map(|id| id.index + 1);
         for (index, bytes) in log {
+            if expected.is_some_and(|next| index < next) && stored.entries.is_empty() {
+                self.forgetting = stored.purged.map(|id| id.index);
+                continue;
+            }
             let what = || format!("entry {index}");
             let entry = record::decode_entry(&bytes).map_err(damaged(what()))?;
             let next = *expected.get_or_insert(index);
@@ -142,24 +154,57 @@ impl Engine {
     }
 
     /// Makes the changes durable, all of them, with one `fdatasync`.
-    pub(crate) fn write<'a>(&self, changes: impl Iterator<Item = &'a Change>) -> io::Result<()> {
+    pub(crate) fn write(&mut self, changes: &[Change]) -> io::Result<()> {
         self.try_write(changes).map_err(|error| match error {
             redb::Error::Io(error) => error,
             other => io::Error::other(other),
         })
     }
 
-    fn try_write<'a>(&self, changes: impl Iterator<Item = &'a Change>) -> Result<(), redb::Error> {
+    /// Whether entries are left to forget: each write takes some of them along, also one without
+    /// changes.
+    pub(crate) fn is_forgetting(&self) -> bool {
+        self.forgetting.is_some()
+    }
+
+    fn try_write(&mut self, changes: &[Change]) -> Result<(), redb::Error> {
+        let mut forgetting = self.forgetting;
         let transaction = self.database.begin_write()?;
         {
             let mut log = transaction.open_table(LOG)?;
             let mut marks = transaction.open_table(MARKS)?;
+            // As many as come, at least: the log must not grow faster than it is forgotten.
+            let mut at_most = self.forgotten_at_once;
             for change in changes {
                 make(change, &mut log, &mut marks)?;
+                match change {
+                    Change::Append(entries) => at_most = at_most.max(entries.len() as u64),
+                    Change::Purge(upto) => forgetting = forgetting.max(Some(upto.index)),
+                    Change::Vote(_) | Change::Truncate(_) => {}
+                }
+            }
+            if let Some(upto) = forgetting {
+                forgetting = forget(&mut log, upto, at_most)?.then_some(upto);
             }
         }
-        Ok(transaction.commit()?)
+        transaction.commit()?;
+        self.forgetting = forgetting;
+        Ok(())
     }
+}
+
+/// Removes the oldest entries, and says whether any are left to remove.
+fn forget(
+    log: &mut Table<'_, u64, &[u8]>,
+    upto: u64,
+    at_most: u64,
+) -> Result<bool, redb::StorageError> {
+    let Some(first) = log.first()?.map(|(index, _)| index.value()) else { return Ok(false) };
+    let last = upto.min(first.saturating_add(at_most - 1));
+    if first <= last {
+        log.retain_in(first..=last, |_, _| false)?;
+    }
+    Ok(last < upto)
 }
 
 fn builder(path: &Path) -> redb::Builder {
@@ -190,7 +235,6 @@ fn make(
         }
         Change::Truncate(from) => log.retain_in(*from.., |_, _| false)?,
         Change::Purge(upto) => {
-            log.retain_in(..=upto.index, |_, _| false)?;
             marks.insert(PURGED, record::encode_log_id(*upto).as_slice())?;
         }
     }
@@ -329,11 +373,12 @@ mod tests {
     #[test]
     fn a_write_is_there_whole_or_not_at_all_wherever_the_power_fails() {
         let disk = Disk::default();
-        let (engine, stored) = disk.open().unwrap();
+        let (mut engine, stored) = disk.open().unwrap();
+        engine.forgotten_at_once = 3;
         let mut before = said(&stored);
         let mut torn = 0;
         for change in history() {
-            engine.write([&change].into_iter()).unwrap();
+            engine.write(std::slice::from_ref(&change)).unwrap();
             let (base, steps, synced) = {
                 let content = disk.0.lock().unwrap();
                 (content.before.clone(), content.steps.clone(), content.synced.clone())
@@ -365,12 +410,118 @@ mod tests {
         assert!(100 < torn, "only {torn} writes were torn");
     }
 
+    /// The disk after the last write of the history: as it was before, the steps, and as it is.
+    fn last_write() -> (Disk, Vec<u8>, Vec<Step>, Vec<u8>) {
+        let disk = Disk::default();
+        let (mut engine, _) = disk.open().unwrap();
+        for change in history() {
+            engine.write(&[change]).unwrap();
+        }
+        let content = disk.0.lock().unwrap();
+        let all = (content.before.clone(), content.steps.clone(), content.synced.clone());
+        drop(content);
+        // Not closed: this is how a crash leaves it.
+        mem::forget(engine);
+        (disk, all.0, all.1, all.2)
+    }
+
+    #[test]
+    fn the_last_write_may_be_cut_at_every_byte() {
+        let (_, base, steps, synced) = last_write();
+        let before = said(&Disk::holding(base.clone()).open().unwrap().1);
+        let after = said(&Disk::holding(synced).open().unwrap().1);
+        let mut bytes = base;
+        let (mut cuts, mut kept) = (0, 0);
+        for step in &steps {
+            let Step::Write(offset, data) = step else {
+                take(step, &mut bytes);
+                continue;
+            };
+            let offset = usize::try_from(*offset).unwrap();
+            for (at, byte) in data.iter().enumerate() {
+                // Elsewhere one byte more makes no difference.
+                if mem::replace(&mut bytes[offset + at], *byte) == *byte {
+                    continue;
+                }
+                let found = said(&Disk::holding(bytes.clone()).open().unwrap().1);
+                assert!(found == before || found == after, "{found:?}, cut at {}", offset + at);
+                cuts += 1;
+                kept += u32::from(found == after);
+            }
+        }
+        assert!(300 < cuts && 0 < kept && kept < cuts, "{kept} of {cuts} cuts kept the write");
+    }
+
+    /// Bits that the last write wrote, flipped one at a time: how the log is found then. All bits
+    /// of the header and of the last record, and one of each seventh byte elsewhere.
+    fn flipped(steps: &[Step], whole: &[u8], mut look: impl FnMut(usize, Option<Stored>)) {
+        const HEADER: usize = 512;
+        let mut places = std::collections::BTreeSet::new();
+        for step in steps {
+            if let Step::Write(offset, data) = step {
+                let offset = usize::try_from(*offset).unwrap();
+                let last = data.windows(6).position(|part| part == b"key 31").unwrap_or(0);
+                for at in (0..data.len()).filter(|at| whole[offset + at] != 0) {
+                    let is_record = last != 0 && (last.saturating_sub(20)..last + 45).contains(&at);
+                    if is_record || offset + at < HEADER {
+                        places.extend((0..8).map(|bit| (offset + at, bit)));
+                    } else if at % 7 == 0 {
+                        places.insert((offset + at, at % 8));
+                    }
+                }
+            }
+        }
+        for (at, bit) in places {
+            let mut bytes = whole.to_vec();
+            bytes[at] ^= 1 << bit;
+            let found = Disk::holding(bytes).open().map_err(|error| error.to_string());
+            if let Err(error) = &found {
+                assert!(error.starts_with("log "), "{error}");
+            }
+            look(at, found.ok().map(|(_, stored)| stored));
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_of_what_was_written_last_is_noticed_or_does_not_matter() {
+        let (disk, _, steps, _) = last_write();
+        drop(disk.open().unwrap());
+        let closed = disk.0.lock().unwrap().now.clone();
+        let expected = said(&Disk::holding(closed.clone()).open().unwrap().1);
+        let (mut flips, mut noticed) = (0, 0);
+        flipped(&steps, &closed, |at, found| {
+            flips += 1;
+            noticed += u32::from(found.is_none());
+            if let Some(stored) = found {
+                assert_eq!(said(&stored), expected, "byte {at}");
+            }
+        });
+        assert!(flips / 10 < noticed, "{noticed} of {flips} flips were noticed");
+    }
+
+    /// After a crash a damaged last write cannot be told from one that was never finished, which
+    /// nobody was told of. It is then as if it had not been; nothing else is possible.
+    #[test]
+    fn a_bit_that_a_crash_flipped_in_the_last_write_undoes_that_write_at_most() {
+        let (_, base, steps, synced) = last_write();
+        let before = said(&Disk::holding(base).open().unwrap().1);
+        let after = said(&Disk::holding(synced.clone()).open().unwrap().1);
+        let mut undone = 0;
+        flipped(&steps, &synced, |at, found| {
+            if let Some(found) = found.as_ref().map(said) {
+                assert!(found == before || found == after, "{found:?}, byte {at}");
+                undone += u32::from(found == before);
+            }
+        });
+        assert!(0 < undone);
+    }
+
     #[test]
     fn a_flipped_bit_is_noticed_or_does_not_matter() {
         let disk = Disk::default();
-        let (engine, _) = disk.open().unwrap();
+        let (mut engine, _) = disk.open().unwrap();
         for change in history() {
-            engine.write([&change].into_iter()).unwrap();
+            engine.write(&[change]).unwrap();
         }
         drop(engine);
         let whole = disk.0.lock().unwrap().now.clone();

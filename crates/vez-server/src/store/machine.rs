@@ -16,12 +16,15 @@ use vez_api::mvccpb::Event;
 use super::log::weight;
 use super::snapshot::{Kept, Snapshots};
 use super::{Answer, Entry, LogId, SnapshotMeta, StoredMembers, Types};
-use crate::state::State;
+use crate::state::{Frozen, State};
 
 /// Told of every command that was applied, in order, while the state is held: the state after it,
 /// the command, and what it changed. After a snapshot from the leader there is no command, and the
 /// revision may have jumped.
 pub(crate) type Listener = Box<dyn Fn(&State, Option<&Command>, &[Event]) + Send + Sync>;
+
+/// Told when all that was agreed upon so far is applied, after the listeners of each command.
+pub(crate) type Pause = Box<dyn Fn() + Send + Sync>;
 
 /// When a snapshot is due: whichever comes first.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +38,7 @@ struct Held {
     applied: Option<LogId>,
     members: StoredMembers,
     listeners: Vec<Listener>,
+    pauses: Vec<Pause>,
     /// Applied since the last snapshot was begun.
     entries: u64,
     bytes: u64,
@@ -91,6 +95,7 @@ impl Shared {
             applied: meta.last_log_id,
             members: meta.last_membership,
             listeners: Vec::new(),
+            pauses: Vec::new(),
             entries: 0,
             bytes: 0,
         };
@@ -104,6 +109,10 @@ impl Shared {
 
     pub(crate) fn listen(&self, listener: Listener) {
         self.held_mut().listeners.push(listener);
+    }
+
+    pub(crate) fn listen_for_pauses(&self, pause: Pause) {
+        self.held_mut().pauses.push(pause);
     }
 
     /// A listener that panics leaves the state whole, but itself perhaps not: nobody goes on.
@@ -150,7 +159,9 @@ impl RaftStateMachine<Types> for Machine {
                 responder.send(answer);
             }
         }
-        self.0.ring_if_due(&self.0.held());
+        let held = self.0.held();
+        held.pauses.iter().for_each(|pause| pause());
+        self.0.ring_if_due(&held);
         Ok(())
     }
 
@@ -159,7 +170,7 @@ impl RaftStateMachine<Types> for Machine {
         let mut held = self.0.held_mut();
         (held.entries, held.bytes) = (0, 0);
         self.0.rung.store(false, Ordering::Relaxed);
-        let (meta, state) = (held.meta(), held.state.clone());
+        let (meta, state) = (held.meta(), held.state.freeze());
         Builder { snapshots: self.0.snapshots.clone(), meta, state: Some(state) }
     }
 
@@ -193,7 +204,7 @@ type Written = openraft::type_config::alias::SnapshotOf<Types, Bytes>;
 pub(crate) struct Builder {
     snapshots: Snapshots,
     meta: SnapshotMeta,
-    state: Option<State>,
+    state: Option<Frozen>,
 }
 
 impl RaftSnapshotBuilder<Types> for Builder {

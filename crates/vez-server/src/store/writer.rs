@@ -2,16 +2,20 @@
 //! shares the next `fdatasync`.
 //!
 //! After the first error nothing more is written: what the disk holds is then unknown, and a later
-//! success would hide the gap.
+//! success would hide the gap. A panic of the database is such an error too.
 
+use std::fmt::Debug;
 use std::io;
-use std::sync::Arc;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use openraft::storage::IOFlushed;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::Types;
 use super::engine::{Change, Engine};
@@ -56,11 +60,73 @@ impl Failure {
     }
 }
 
-/// How often the disk was asked to sync, and for how many changes.
-#[derive(Debug, Default)]
+/// Where changes go: the log's engine, or what a test has instead of a disk.
+pub(crate) trait Sink: Debug + Send {
+    /// Returns once all of them are durable.
+    fn write(&mut self, changes: &[Change]) -> io::Result<()>;
+
+    /// Whether there is work left for a write without changes, when nobody else wants to write.
+    fn has_chores(&self) -> bool;
+}
+
+impl Sink for Engine {
+    fn write(&mut self, changes: &[Change]) -> io::Result<()> {
+        self.write(changes)
+    }
+
+    fn has_chores(&self) -> bool {
+        self.is_forgetting()
+    }
+}
+
+/// How often the disk was asked to sync, and for how many changes; and how it does.
+#[derive(Debug)]
 pub(crate) struct Counters {
     pub(crate) syncs: AtomicU64,
     pub(crate) changes: AtomicU64,
+    opened: Instant,
+    /// When the write under way was begun, in microseconds after the log was opened; or [`IDLE`].
+    begun: AtomicU64,
+    failure: OnceLock<String>,
+}
+
+const IDLE: u64 = u64::MAX;
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            syncs: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
+            opened: Instant::now(),
+            begun: AtomicU64::new(IDLE),
+            failure: OnceLock::new(),
+        }
+    }
+}
+
+impl Counters {
+    /// How long the write under way has taken so far.
+    pub(crate) fn under_way(&self) -> Option<Duration> {
+        let begun = self.begun.load(Ordering::Relaxed);
+        let begun = (begun != IDLE).then(|| Duration::from_micros(begun))?;
+        Some(self.opened.elapsed().saturating_sub(begun))
+    }
+
+    /// Why nothing is written any more.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
+    }
+
+    fn begin(&self, changes: usize) {
+        self.changes.fetch_add(changes as u64, Ordering::Relaxed);
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        let now = u64::try_from(self.opened.elapsed().as_micros()).unwrap_or(IDLE);
+        self.begun.store(now, Ordering::Relaxed);
+    }
+
+    fn end(&self) {
+        self.begun.store(IDLE, Ordering::Relaxed);
+    }
 }
 
 /// Hands changes to the thread. What one handle sends is written in that order.
@@ -70,11 +136,14 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn start(engine: Engine, counters: Arc<Counters>) -> io::Result<(Self, Thread)> {
+    pub(crate) fn start(
+        sink: impl Sink + 'static,
+        counters: Arc<Counters>,
+    ) -> io::Result<(Self, Thread)> {
         let (queue, jobs) = channel();
         let thread = thread::Builder::new()
             .name("vez-log".to_owned())
-            .spawn(move || run(&engine, &jobs, &counters))?;
+            .spawn(move || run(sink, &jobs, &counters))?;
         let writer = Self { queue };
         Ok((writer.clone(), Thread { writer, thread: Some(thread) }))
     }
@@ -114,12 +183,17 @@ impl Thread {
     }
 }
 
-fn run(engine: &Engine, jobs: &Receiver<Job>, counters: &Counters) {
+fn run(mut sink: impl Sink, jobs: &Receiver<Job>, counters: &Counters) {
     let mut outcome = Ok(());
     let (mut changes, mut waiting) = (Vec::new(), Vec::new());
     let mut open = true;
-    while open && let Ok(first) = jobs.recv() {
-        for job in std::iter::once(first).chain(jobs.try_iter()) {
+    while open {
+        let has_chores = outcome.is_ok() && sink.has_chores();
+        let first = if has_chores { jobs.try_recv().ok() } else { jobs.recv().ok() };
+        if first.is_none() && !has_chores {
+            return;
+        }
+        for job in first.into_iter().chain(jobs.try_iter()) {
             match job {
                 Job::Write(change, done) => {
                     changes.push(change);
@@ -131,15 +205,151 @@ fn run(engine: &Engine, jobs: &Receiver<Job>, counters: &Counters) {
                 break;
             }
         }
-        if outcome.is_ok() && !changes.is_empty() {
-            counters.changes.fetch_add(changes.len() as u64, Ordering::Relaxed);
-            counters.syncs.fetch_add(1, Ordering::Relaxed);
-            outcome = engine.write(changes.iter()).map_err(|error| {
+        if outcome.is_ok() && (!changes.is_empty() || (open && has_chores)) {
+            counters.begin(changes.len());
+            outcome = write(&mut sink, &changes).map_err(|error| {
                 tracing::error!("the log cannot be written, so nothing more will be: {error}");
-                Failure { kind: error.kind(), text: error.to_string() }
+                let text = counters.failure.get_or_init(|| error.to_string()).clone();
+                Failure { kind: error.kind(), text }
             });
+            counters.end();
         }
         changes.clear();
         waiting.drain(..).for_each(|done: Done| done.tell(&outcome));
+    }
+}
+
+/// Whoever waits must be told, whatever happens to the database: a panic would leave them waiting.
+fn write(sink: &mut impl Sink, changes: &[Change]) -> io::Result<()> {
+    panic::catch_unwind(AssertUnwindSafe(|| sink.write(changes))).unwrap_or_else(|panic| {
+        let why = panic.downcast_ref::<String>().map(String::as_str);
+        let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
+        Err(io::Error::other(format!("the database gave up: {why}")))
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::sync::{Condvar, Mutex};
+
+    use super::super::Vote;
+    use super::*;
+
+    /// A disk that hangs while its gate is shut.
+    #[derive(Clone, Debug, Default)]
+    pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+    impl Gate {
+        pub(crate) fn set_shut(&self, is_shut: bool) {
+            *self.0.0.lock().unwrap() = is_shut;
+            self.0.1.notify_all();
+        }
+
+        fn pass(&self) {
+            let (is_shut, opened) = &*self.0;
+            drop(opened.wait_while(is_shut.lock().unwrap(), |is_shut| *is_shut).unwrap());
+        }
+    }
+
+    #[derive(Debug)]
+    pub(crate) struct Gated<S>(pub(crate) S, pub(crate) Gate);
+
+    impl<S: Sink> Sink for Gated<S> {
+        fn write(&mut self, changes: &[Change]) -> io::Result<()> {
+            self.1.pass();
+            self.0.write(changes)
+        }
+
+        fn has_chores(&self) -> bool {
+            self.0.has_chores()
+        }
+    }
+
+    /// Takes what it is given, until it has had enough.
+    #[derive(Debug)]
+    struct Brittle(u64);
+
+    impl Sink for Brittle {
+        fn write(&mut self, _: &[Change]) -> io::Result<()> {
+            assert_ne!(self.0, 0, "a page is not where it should be");
+            self.0 -= 1;
+            Ok(())
+        }
+
+        fn has_chores(&self) -> bool {
+            false
+        }
+    }
+
+    /// Says how many changes each write brought.
+    #[derive(Debug)]
+    struct Tidy {
+        chores: u32,
+        writes: Sender<usize>,
+    }
+
+    impl Sink for Tidy {
+        fn write(&mut self, changes: &[Change]) -> io::Result<()> {
+            self.chores = if changes.is_empty() { self.chores - 1 } else { 3 };
+            self.writes.send(changes.len()).map_err(io::Error::other)
+        }
+
+        fn has_chores(&self) -> bool {
+            0 < self.chores
+        }
+    }
+
+    #[tokio::test]
+    async fn chores_are_done_when_nobody_wants_to_write_and_only_then() {
+        let (writes, heard) = channel();
+        let sink = Tidy { chores: 1, writes };
+        let (writer, mut thread) = Writer::start(sink, Arc::default()).unwrap();
+        assert_eq!(heard.recv(), Ok(0), "what was left from before");
+        for _ in 0..2 {
+            writer.write(vote()).await.unwrap();
+            assert_eq!([(); 4].map(|()| heard.recv()), [Ok(1), Ok(0), Ok(0), Ok(0)]);
+        }
+        thread.close();
+        assert!(heard.recv().is_err(), "and then it rests");
+    }
+
+    fn vote() -> Change {
+        Change::Vote(Vote::new(1, 1))
+    }
+
+    #[tokio::test]
+    async fn a_panic_of_the_database_is_an_error_for_all_and_nobody_waits_for_ever() {
+        let counters = Arc::new(Counters::default());
+        let sink = Brittle(1);
+        let (writer, mut thread) = Writer::start(sink, Arc::clone(&counters)).unwrap();
+        writer.write(vote()).await.unwrap();
+        assert_eq!(counters.failure(), None);
+        for _ in 0..2 {
+            let error = writer.write(vote()).await.unwrap_err().to_string();
+            assert!(error.contains("a page is not where it should be"), "{error}");
+        }
+        assert!(counters.failure().is_some_and(|why| why.contains("a page is not")));
+        assert_eq!(counters.under_way(), None);
+        thread.close();
+        assert!(writer.write(vote()).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn it_is_known_how_long_the_disk_has_hung() {
+        let (gate, counters) = (Gate::default(), Arc::new(Counters::default()));
+        let sink = Gated(Brittle(9), gate.clone());
+        let (writer, mut thread) = Writer::start(sink, Arc::clone(&counters)).unwrap();
+        assert_eq!(counters.under_way(), None);
+        gate.set_shut(true);
+        let (caller, told) = oneshot::channel();
+        writer.send(vote(), Done::Caller(caller));
+        let long = Duration::from_millis(20);
+        while counters.under_way().is_none_or(|so_far| so_far < long) {
+            tokio::task::yield_now().await;
+        }
+        gate.set_shut(false);
+        told.await.unwrap().unwrap();
+        thread.close();
+        assert_eq!(counters.under_way(), None);
     }
 }

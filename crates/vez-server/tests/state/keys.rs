@@ -6,7 +6,7 @@ use vez_api::log::command::Command;
 use vez_api::mvccpb::KeyValue;
 use vez_server::state::{Error, State};
 
-use crate::build::{Ask, brief, bytes, delete, everything, put, range};
+use crate::build::{Ask, brief, bytes, command, delete, everything, put, range};
 
 /// Revisions 2 to 6: a, b, c, then b again and c again.
 fn five_puts() -> State {
@@ -317,4 +317,31 @@ fn stored_bytes_do_not_hold_the_buffer_they_came_in() {
     let request = PutRequest { key: buffer.slice(..1), value: buffer.slice(1..2), ..put("", "") };
     state.try_put(request).unwrap();
     assert!(buffer.is_unique());
+}
+
+#[test]
+fn a_hash_at_a_revision_is_that_of_its_past_alone() {
+    let (mut one, mut other) = (five_puts(), five_puts());
+    let hash = one.hash_at(6).unwrap();
+    assert_eq!(other.hash_at(6), Ok(hash));
+    let earlier = one.hash_at(4).unwrap();
+    assert_ne!(earlier, hash);
+    // Their ways part here.
+    one.try_put(put("a", "later")).unwrap();
+    one.apply(&command(Command::DeleteRange(delete("b", "d"))));
+    other.try_put(put("z", "")).unwrap();
+    assert_eq!((one.hash_at(6), other.hash_at(6)), (Ok(hash), Ok(hash)));
+    assert_eq!((one.hash_at(4), other.hash_at(4)), (Ok(earlier), Ok(earlier)));
+    assert_ne!(one.hash_at(7), other.hash_at(7));
+    assert_eq!(one.hash_at(9), Err(Error::FutureRevision));
+    for state in [&mut one, &mut other] {
+        state.try_compact(5).unwrap();
+        assert_eq!(state.hash_at(4), Err(Error::Compacted));
+    }
+    for revision in [5, 6] {
+        assert_eq!(one.hash_at(revision), other.hash_at(revision));
+        assert!(one.hash_at(revision).is_ok());
+    }
+    let again = State::decode(&one.encode()).unwrap();
+    assert_eq!(again.hash_at(6), one.hash_at(6));
 }

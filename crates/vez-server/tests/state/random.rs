@@ -154,8 +154,16 @@ proptest! {
     #[test]
     fn the_state_says_what_the_model_says(steps in vec(steps(), 1..60)) {
         let (mut state, mut model) = (State::default(), Model::new());
+        let mut hashes = Vec::new();
         for step in &steps {
             take(&mut state, &mut model, step);
+            let (revision, compacted) = (state.revision(), state.compacted());
+            hashes.push((revision, compacted, state.hash_at(revision)));
+        }
+        for (revision, compacted, hash) in hashes {
+            if compacted == state.compacted() {
+                assert_eq!(state.hash_at(revision), hash, "revision {revision}");
+            }
         }
         compare_all(&state, &model);
         take(&mut state, &mut model, &Step::Snapshot);

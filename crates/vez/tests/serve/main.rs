@@ -10,7 +10,9 @@ mod promises;
 mod restarts;
 mod server;
 mod snapshots;
+mod stalls;
 mod tls;
+mod watchers;
 
 /// A real etcd, to compare with.
 #[path = "../../../vez-client/tests/server/mod.rs"]

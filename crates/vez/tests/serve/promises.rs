@@ -17,7 +17,7 @@ use vez_api::v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient};
 
 use crate::server::{Server, directory};
 
-async fn connect(server: &Server) -> Channel {
+pub(crate) async fn connect(server: &Server) -> Channel {
     Channel::from_shared(server.endpoint())
         .expect("an address")
         .connect()
@@ -32,7 +32,7 @@ async fn grant(channel: &Channel, ids: &[i64]) {
     }
 }
 
-fn put(key: &str, value: &str) -> PutRequest {
+pub(crate) fn put(key: &str, value: &str) -> PutRequest {
     PutRequest {
         key: key.to_owned().into(),
         value: value.to_owned().into(),
@@ -41,7 +41,7 @@ fn put(key: &str, value: &str) -> PutRequest {
 }
 
 /// How many keys begin like this.
-async fn count(channel: &Channel, prefix: &str) -> i64 {
+pub(crate) async fn count(channel: &Channel, prefix: &str) -> i64 {
     let mut end = prefix.as_bytes().to_vec();
     *end.last_mut().expect("a prefix") += 1;
     let all = RangeRequest {
@@ -53,7 +53,7 @@ async fn count(channel: &Channel, prefix: &str) -> i64 {
     KvClient::new(channel.clone()).range(all).await.expect("it serves").into_inner().count
 }
 
-async fn until_count(channel: &Channel, prefix: &str, expected: i64) {
+pub(crate) async fn until_count(channel: &Channel, prefix: &str, expected: i64) {
     let there = async { while count(channel, prefix).await != expected {} };
     tokio::time::timeout(Duration::from_secs(30), there).await.expect("keys come or go");
 }

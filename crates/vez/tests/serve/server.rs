@@ -30,12 +30,14 @@ impl Server {
     }
 
     pub(crate) fn vez_at_url(directory: &Path, url: &str, flags: &[&str]) -> Self {
-        let process = serve_at(directory, url)
-            .args(flags)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("vez can be started");
+        let mut command = serve_at(directory, url);
+        command.args(flags).stderr(Stdio::null());
+        Self::start(command, directory)
+    }
+
+    /// Whatever `serve` made and somebody added to.
+    pub(crate) fn start(mut command: Command, directory: &Path) -> Self {
+        let process = command.stdout(Stdio::piped()).spawn().expect("vez can be started");
         Self::started(process, directory)
     }
 
@@ -70,6 +72,11 @@ impl Server {
 
     pub(crate) fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+        let id = i32::try_from(self.id()).ok().and_then(rustix::process::Pid::from_raw);
+        rustix::process::kill_process(id.expect("it has one"), signal).expect("it runs");
     }
 
     pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
