@@ -118,6 +118,12 @@ impl Hub {
         }
     }
 
+    pub(crate) fn watchers(&self) -> usize {
+        let desk = self.desk();
+        let keys = desk.keys.values().map(Vec::len).sum::<usize>();
+        keys + desk.spans.values().map(Vec::len).sum::<usize>()
+    }
+
     /// Resolves when the key is deleted. Call with the state held, and the key in it.
     pub(crate) fn when_gone(&self, key: &Bytes) -> oneshot::Receiver<()> {
         let (tell, heard) = oneshot::channel();

@@ -116,6 +116,23 @@ impl Lessor {
         Some(left.as_secs().cast_signed())
     }
 
+    /// What is left to a lease, and of how much.
+    pub(crate) fn time_left(&self, id: i64) -> Option<(Duration, Duration)> {
+        let term = *self.book().terms.get(&id)?;
+        Some((term.ends.saturating_duration_since(Instant::now()), term.ttl))
+    }
+
+    /// Those that end next: what is left to each, and of how much.
+    pub(crate) fn soonest(&self, most: usize) -> Vec<(i64, Duration, Duration)> {
+        let now = Instant::now();
+        let book = self.book();
+        let soonest = book.by_end.iter().take(most).filter_map(|(_, id)| {
+            let term = book.terms.get(id)?;
+            Some((*id, term.ends.saturating_duration_since(now), term.ttl))
+        });
+        soonest.collect()
+    }
+
     /// Waits until leases are over, and says which. Each is told once: who asks must end them.
     pub(crate) async fn next_over(&self) -> Vec<i64> {
         loop {

@@ -7,6 +7,7 @@ mod hub;
 mod lessor;
 mod peer;
 pub mod raft;
+pub mod seen;
 mod serve;
 pub mod state;
 pub mod store;

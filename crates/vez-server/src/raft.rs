@@ -243,6 +243,17 @@ impl Replica {
         files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
     }
 
+    /// Why nothing is written any more, if so.
+    pub fn trouble(&self) -> Option<ProposeError> {
+        let metrics = self.inner.raft.metrics();
+        let now = metrics.borrow_watched();
+        now.running_state.as_ref().err().map(stopped)
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.inner.counters
+    }
+
     /// How often the log was synced since it was opened.
     pub fn syncs(&self) -> u64 {
         self.inner.counters.syncs.load(Ordering::Relaxed)

@@ -9,12 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use openraft::storage::IOFlushed;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::Types;
 use super::engine::{Change, Engine};
+use crate::seen::meter::Histogram;
 
 /// How much may share one `fdatasync`: the first of a batch waits for the last.
 const BATCH_MAX: usize = 4096;
@@ -57,10 +60,47 @@ impl Failure {
 }
 
 /// How often the disk was asked to sync, and for how many changes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Counters {
     pub(crate) syncs: AtomicU64,
     pub(crate) changes: AtomicU64,
+    /// How long the disk took, each time.
+    pub(crate) took: Histogram,
+    begun: Instant,
+    /// When the write under way began, in microseconds after `begun`; 0 if there is none.
+    writing: AtomicU64,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            syncs: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
+            took: Histogram::quick(),
+            begun: Instant::now(),
+            writing: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Counters {
+    /// For how long a write has been under way, if one is.
+    pub(crate) fn writing_for(&self) -> Option<Duration> {
+        match self.writing.load(Ordering::Relaxed) {
+            0 => None,
+            since => Some(self.begun.elapsed().saturating_sub(Duration::from_micros(since))),
+        }
+    }
+
+    fn watch<T>(&self, write: impl FnOnce() -> T) -> T {
+        let since = self.begun.elapsed();
+        let micros = u64::try_from(since.as_micros()).unwrap_or(u64::MAX).max(1);
+        self.writing.store(micros, Ordering::Relaxed);
+        let written = write();
+        self.writing.store(0, Ordering::Relaxed);
+        self.took.observe(self.begun.elapsed().saturating_sub(since));
+        written
+    }
 }
 
 /// Hands changes to the thread. What one handle sends is written in that order.
@@ -134,7 +174,8 @@ fn run(engine: &Engine, jobs: &Receiver<Job>, counters: &Counters) {
         if outcome.is_ok() && !changes.is_empty() {
             counters.changes.fetch_add(changes.len() as u64, Ordering::Relaxed);
             counters.syncs.fetch_add(1, Ordering::Relaxed);
-            outcome = engine.write(changes.iter()).map_err(|error| {
+            let written = counters.watch(|| engine.write(changes.iter()));
+            outcome = written.map_err(|error| {
                 tracing::error!("the log cannot be written, so nothing more will be: {error}");
                 Failure { kind: error.kind(), text: error.to_string() }
             });

@@ -1,5 +1,6 @@
 //! `vez serve`: the service.
 
+use std::future::IntoFuture as _;
 use std::io::IsTerminal as _;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -15,7 +16,7 @@ use url::Url;
 use vez_server::{Limits, Options, Server};
 
 use super::{Outcome, output};
-use crate::lab;
+use crate::dashboard::{self, Token};
 
 /// Serve locks, elections, leases and keys: durable, and to every etcd client.
 ///
@@ -27,6 +28,8 @@ use crate::lab;
 /// Examples:
 ///   vez serve
 ///   vez serve --data-dir /var/lib/vez --name alpha
+///   vez serve --log-format json 2>> vez.log
+///   curl http://127.0.0.1:2381/metrics      (numbers for Prometheus; /readyz says how it is)
 ///   vez lock backup -- ./backup.sh          (in another terminal)
 ///   etcdctl lock backup ./backup.sh         (the same lock)
 #[derive(clap::Args)]
@@ -50,7 +53,7 @@ pub struct Serve {
     /// Where clients are told to come; where they are heard, if not said.
     #[arg(long, env = "ETCD_ADVERTISE_CLIENT_URLS", value_name = "URL", value_delimiter = ',')]
     advertise_client_urls: Vec<Url>,
-    /// Where people find the pages.
+    /// Where people find the dashboard and the lab, and machines `/metrics`, `/healthz` and `/readyz`.
     #[arg(
         long,
         env = "ETCD_LISTEN_METRICS_URLS",
@@ -76,6 +79,17 @@ pub struct Serve {
     /// How much it says of what it does: error, warn, info, debug or trace.
     #[arg(long, env = "ETCD_LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
     log_level: LevelFilter,
+    /// Lines for people, or an object a line for machines.
+    #[arg(long, env = "ETCD_LOG_FORMAT", value_enum, default_value = "text")]
+    log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum LogFormat {
+    /// etcd calls it console.
+    #[value(alias = "console")]
+    Text,
+    Json,
 }
 
 impl Serve {
@@ -90,10 +104,14 @@ impl Serve {
     fn log(&self) {
         let libraries = self.log_level.min(LevelFilter::ERROR);
         let wanted = Targets::new().with_default(libraries).with_target("vez", self.log_level);
-        let written = tracing_subscriber::fmt::layer()
-            .with_writer(std::io::stderr)
-            .with_ansi(std::io::stderr().is_terminal())
-            .with_target(false);
+        let written = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        let written = match self.log_format {
+            LogFormat::Text => {
+                let ansi = std::io::stderr().is_terminal();
+                written.with_ansi(ansi).with_target(false).boxed()
+            }
+            LogFormat::Json => written.json().flatten_event(true).with_target(false).boxed(),
+        };
         tracing_subscriber::registry().with(written.with_filter(wanted)).init();
     }
 
@@ -106,22 +124,30 @@ impl Serve {
             .with_context(|| format!("cannot listen at {}", self.listen_metrics_urls))?;
         let pages_at = pages.local_addr()?;
         let options = self.options()?;
-        let data_dir = options.data_dir.display().to_string();
+        let data_dir = options.data_dir.clone();
         let server = Server::start(options).await?;
         let clients: Vec<String> =
             server.addresses().iter().map(|address| format!("http://{address}")).collect();
         output::write(
             None,
-            &format!("clients at {}, the lab at http://{pages_at}/", clients.join(",")),
+            &format!("clients at {}, the dashboard at http://{pages_at}/", clients.join(",")),
         )?;
-        eprintln!("vez: data in {data_dir}; Ctrl-C ends it");
-        let lab = tokio::spawn(lab::serve(pages, lab::Limits::default(), std::future::pending()));
+        eprintln!("vez: data in {}; Ctrl-C ends it", data_dir.display());
+        let token = Token::make(&data_dir)
+            .inspect_err(|error| tracing::warn!("nothing can be done on the dashboard: {error}"))
+            .ok();
+        if let Some(token) = &token {
+            let token = token.text();
+            eprintln!("vez: to release locks by hand: http://{pages_at}/#token={token}");
+        }
+        let pages = axum::serve(pages, dashboard::router(server.view(), token));
+        let pages = tokio::spawn(pages.into_future());
         tokio::select! {
             _ = interrupted.recv() => {}
             _ = terminated.recv() => {}
         }
         tracing::info!("stopping");
-        lab.abort();
+        pages.abort();
         server.stop().await;
         Ok(())
     }
