@@ -8,7 +8,6 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tokio::time::MissedTickBehavior;
 use tonic::transport::server::TcpIncoming;
 use vez_api::etcdserverpb::{CompactionRequest, LeaseGrantRequest, LeaseRevokeRequest};
 use vez_api::log::{self, command::Command};
@@ -17,19 +16,16 @@ use crate::api::{Member, Service, Shared};
 use crate::hub::Hub;
 use crate::lessor::Lessor;
 use crate::raft::{self, OpenError, Replica};
-use crate::seen::calls::{Calls, CountCalls};
-use crate::seen::chronicle::{Cause, Chronicle};
-use crate::seen::meter::Counter;
-use crate::seen::samples::{self, Samples};
-use crate::seen::{Happening, LeaseCounts, View};
+use crate::seen::View;
+use crate::seen::calls::CountCalls;
+use crate::seen::chronicle::Chronicle;
+use crate::seen::keep::{LeaseCounts, cause};
 use crate::state::State;
 
 /// How long requests under way may take when the server is stopped.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// When ending a lease failed (a full disk, say), it is tried again after this.
 const RETRY: Duration = Duration::from_secs(1);
-/// What happened is logged so often at most: many lines at once are cheaper than one at a time.
-const LOG_EVERY: Duration = Duration::from_millis(20);
 
 /// What a client may use up.
 #[derive(Clone, Debug)]
@@ -128,17 +124,12 @@ impl Server {
         let limits = options.limits;
         let service =
             Service::new(Shared { replica: replica.clone(), hub, lessor, limits, member });
-        let calls = Arc::new(Calls::default());
-        let (samples, leaders) = (Arc::new(Samples::default()), Arc::new(Counter::default()));
-        let counts = (Arc::clone(&samples), leases, Arc::clone(&leaders));
-        let view = View::new(service.clone(), Arc::clone(&chronicle), Arc::clone(&calls), counts);
-        chores.spawn(count_leaders(replica.clone(), leaders));
-        chores.spawn(log_history(Arc::clone(&chronicle)));
-        chores.spawn(take_samples(view.clone()));
+        let view = View::new(service.clone(), chronicle, leases);
+        view.keep(&mut chores);
         let (stop, stopped) = watch::channel(false);
         let mut doors = JoinSet::new();
         for listener in listeners {
-            doors.spawn(open_door(service.clone(), Arc::clone(&calls), listener, stopped.clone()));
+            doors.spawn(open_door(service.clone(), view.count_calls(), listener, stopped.clone()));
         }
         Ok(Self { replica, addresses, view, stop, doors, chores })
     }
@@ -166,7 +157,7 @@ impl Server {
 
 async fn open_door(
     service: Service,
-    calls: Arc<Calls>,
+    calls: CountCalls,
     listener: TcpListener,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -174,7 +165,7 @@ async fn open_door(
     let served = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
-        .layer(CountCalls(calls))
+        .layer(calls)
         .add_routes(service.routes())
         .serve_with_incoming_shutdown(incoming, async move {
             stopped.wait_for(|stopped| *stopped).await.ok();
@@ -222,44 +213,6 @@ async fn end_leases(replica: Replica, lessor: Arc<Lessor>) {
     }
 }
 
-async fn count_leaders(replica: Replica, leaders: Arc<Counter>) {
-    let mut leadership = replica.leadership();
-    let mut before = None;
-    loop {
-        let now = *leadership.borrow_and_update();
-        let known = now.leader.map(|leader| (now.term, leader));
-        if known.is_some() && known != before {
-            leaders.add(1);
-            before = known;
-        }
-        if leadership.changed().await.is_err() {
-            return;
-        }
-    }
-}
-
-/// Says what happened, apart from where it happens: who reads slowly must not hold up a write.
-async fn log_history(chronicle: Arc<Chronicle>) {
-    loop {
-        let (happenings, forgotten) = chronicle.news().await;
-        if 0 < forgotten {
-            tracing::warn!("{forgotten} more happened than could be logged; all were counted");
-        }
-        happenings.iter().for_each(Happening::log);
-        tokio::time::sleep(LOG_EVERY).await;
-    }
-}
-
-async fn take_samples(view: View) {
-    let mut ticks = tokio::time::interval(samples::EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        let took = &view.service.replica.counters().took;
-        view.samples.take(&view.calls, &view.chronicle, took);
-    }
-}
-
 /// Keeps the past bounded.
 async fn forget_history(replica: Replica, keep: i64, full: Arc<Notify>) {
     loop {
@@ -280,28 +233,6 @@ async fn forget_history(replica: Replica, keep: i64, full: Arc<Notify>) {
 /// Twice as much before anything is done: forgetting a little at a time is dear.
 fn is_full(state: &State, keep: i64) -> bool {
     state.compacted().saturating_add(keep.saturating_mul(2)) < state.revision()
-}
-
-/// Why a command takes keys away; and leases are counted. Call before the lessor hears of it.
-fn cause(lessor: &Lessor, counts: &LeaseCounts, state: &State, command: &log::Command) -> Cause {
-    match &command.command {
-        Some(Command::LeaseRevoke(LeaseRevokeRequest { id })) if state.lease(*id).is_none() => {
-            // Unknown to the lessor, it was ended before: then this took nothing away.
-            let is_over = lessor.time_left(*id).is_some_and(|(left, _)| left.is_zero());
-            let (cause, counter) = match is_over {
-                true => (Cause::Expiry, &counts.expired),
-                false => (Cause::Revocation, &counts.revoked),
-            };
-            counter.add(u64::from(lessor.time_left(*id).is_some()));
-            cause
-        }
-        Some(Command::LeaseGrant(LeaseGrantRequest { id, .. })) => {
-            let is_new = state.lease(*id).is_some() && lessor.time_left(*id).is_none();
-            counts.granted.add(u64::from(is_new));
-            Cause::Client
-        }
-        _ => Cause::Client,
-    }
 }
 
 /// A lease that is there after a grant was granted by it, unless it was there before: then its time

@@ -389,7 +389,7 @@ impl<'a> Scribe<'a> {
     }
 
     fn write(&mut self, what: What, kv: &KeyValue, took: Lapse) {
-        let book = &mut self.book;
+        let book = &mut *self.book;
         book.last += 1;
         let happening = Happening {
             number: book.last,

@@ -4,10 +4,11 @@
 
 pub(crate) mod calls;
 pub(crate) mod chronicle;
+pub(crate) mod keep;
 pub(crate) mod meter;
 mod metrics;
 mod queues;
-pub(crate) mod samples;
+mod samples;
 mod text;
 mod times;
 
@@ -24,6 +25,7 @@ pub use self::text::CONTENT_TYPE;
 
 use self::calls::Calls;
 use self::chronicle::Chronicle;
+use self::keep::LeaseCounts;
 use self::meter::Counter;
 use self::queues::Finder;
 use self::samples::Samples;
@@ -31,14 +33,6 @@ use crate::api::{Service, VERSION};
 
 /// A write that takes longer than this is trouble.
 const HUNG: Duration = Duration::from_secs(5);
-
-/// What became of leases.
-#[derive(Debug, Default)]
-pub(crate) struct LeaseCounts {
-    pub(crate) granted: Counter,
-    pub(crate) revoked: Counter,
-    pub(crate) expired: Counter,
-}
 
 /// What people may see of a server; clones are the same.
 #[derive(Clone)]
@@ -48,7 +42,7 @@ pub struct Inner {
     pub(crate) service: Service,
     pub(crate) chronicle: Arc<Chronicle>,
     pub(crate) calls: Arc<Calls>,
-    pub(crate) samples: Arc<Samples>,
+    pub(crate) samples: Samples,
     pub(crate) leases: Arc<LeaseCounts>,
     /// How many leaders were seen.
     pub(crate) leaders: Arc<Counter>,
@@ -100,11 +94,17 @@ impl View {
     pub(crate) fn new(
         service: Service,
         chronicle: Arc<Chronicle>,
-        calls: Arc<Calls>,
-        (samples, leases, leaders): (Arc<Samples>, Arc<LeaseCounts>, Arc<Counter>),
+        leases: Arc<LeaseCounts>,
     ) -> Self {
-        let finder = Finder::default();
-        Self(Arc::new(Inner { service, chronicle, calls, samples, leases, leaders, finder }))
+        Self(Arc::new(Inner {
+            service,
+            chronicle,
+            leases,
+            calls: Arc::default(),
+            samples: Samples::default(),
+            leaders: Arc::default(),
+            finder: Finder::default(),
+        }))
     }
 
     /// Why it should not be asked now, if so: in one sentence.

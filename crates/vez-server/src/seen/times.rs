@@ -49,7 +49,7 @@ impl Times {
             let is_needless = match (kept.last(), self.marks.get(index + 1)) {
                 // The first two say from where on anything is known.
                 (Some((_, before)), Some((_, after))) if 1 < index => {
-                    *after - *before <= now.saturating_sub(at) / EXACTNESS
+                    after.saturating_sub(*before) <= now.saturating_sub(at) / EXACTNESS
                 }
                 _ => false,
             };
@@ -82,7 +82,7 @@ mod tests {
         for (revision, at) in truth {
             let (said, is_known) = times.when(revision);
             let error = at.abs_diff(said);
-            let age = now - at;
+            let age = now.saturating_sub(at);
             assert!(is_known && error <= age / (EXACTNESS - 1), "{revision}: {error:?} of {age:?}");
         }
     }

@@ -126,6 +126,9 @@ impl Serve {
         let options = self.options()?;
         let data_dir = options.data_dir.clone();
         let server = Server::start(options).await?;
+        let token = Token::make(&data_dir)
+            .inspect_err(|error| tracing::warn!("nothing can be done on the dashboard: {error}"))
+            .ok();
         let clients: Vec<String> =
             server.addresses().iter().map(|address| format!("http://{address}")).collect();
         output::write(
@@ -133,9 +136,6 @@ impl Serve {
             &format!("clients at {}, the dashboard at http://{pages_at}/", clients.join(",")),
         )?;
         eprintln!("vez: data in {}; Ctrl-C ends it", data_dir.display());
-        let token = Token::make(&data_dir)
-            .inspect_err(|error| tracing::warn!("nothing can be done on the dashboard: {error}"))
-            .ok();
         if let Some(token) = &token {
             let token = token.text();
             eprintln!("vez: to release locks by hand: http://{pages_at}/#token={token}");

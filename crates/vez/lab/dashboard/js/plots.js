@@ -7,6 +7,8 @@ import { t } from "./words.js";
 
 const WIDTH = 300;
 const HEIGHT = 56;
+/** So many seconds are shown at least. */
+const LEAST = 60;
 const SVG = "http://www.w3.org/2000/svg";
 
 /** @typedef {"requests"|"request_ms"|"grants"|"wait_ms"|"sync_ms"} Series */
@@ -65,7 +67,8 @@ function trace(values, top) {
   let [line, area] = ["", ""];
   /** @type {number|null} */
   let start = null;
-  const x = (/** @type {number} */ index) => WIDTH - (values.length - 1 - index);
+  const step = WIDTH / Math.max(LEAST, values.length);
+  const x = (/** @type {number} */ index) => +(WIDTH - (values.length - 1 - index) * step).toFixed(1);
   const y = (/** @type {number} */ value) => (HEIGHT - 2 - (value / top) * (HEIGHT - 6)).toFixed(1);
   values.forEach((value, index) => {
     if (value === null) {
@@ -73,11 +76,11 @@ function trace(values, top) {
       return;
     }
     // A point alone is seen as a short dash.
-    line += start === null ? `M${x(index) - 1} ${y(value)}L${x(index)} ${y(value)}` : `L${x(index)} ${y(value)}`;
+    line += start === null ? `M${x(index - 0.5)} ${y(value)}L${x(index)} ${y(value)}` : `L${x(index)} ${y(value)}`;
     const from = (start ??= index);
     if (index + 1 === values.length || values[index + 1] === null) {
       const points = values.slice(from, index + 1).map((one, after) => `L${x(from + after)} ${y(one ?? 0)}`);
-      area += `M${x(from) - 1} ${HEIGHT}${points.join("")}L${x(index)} ${HEIGHT}Z`;
+      area += `M${x(from)} ${HEIGHT}${points.join("")}L${x(index)} ${HEIGHT}Z`;
     }
   });
   return { line, area };

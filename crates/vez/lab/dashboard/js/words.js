@@ -9,7 +9,7 @@ const en = {
   lab: "Lab",
   switchLanguage: "Português",
   theme: "Light or dark",
-  plots: "The last five minutes",
+  plots: "The last minutes",
   locks: "Locks",
   elections: "Elections",
   leases: "Leases that end next",
@@ -72,7 +72,7 @@ const en = {
   confirm: "Release it now",
   confirmDepose: "Depose it now",
   hurtHolder: (/** @type {string} */ who, /** @type {string} */ time) =>
-    `${who} has it since ${time} and is not asked. If it runs under vez lock or vez elect it is told and stopped; ` +
+    `${who} has had it for ${time} and is not asked. If it runs under vez lock or vez elect it is told and stopped; ` +
     `another client may go on believing that it holds it.`,
   hurtNext: (/** @type {string} */ who) => `${who} gets it at once, perhaps while the other still works.`,
   hurtNobody: "Nobody waits for it: it is free then.",
@@ -111,7 +111,7 @@ const pt = {
   lab: "Laboratório",
   switchLanguage: "English",
   theme: "Claro ou escuro",
-  plots: "Os últimos cinco minutos",
+  plots: "Os últimos minutos",
   locks: "Travas",
   elections: "Eleições",
   leases: "Concessões que acabam primeiro",
