@@ -29,7 +29,7 @@ use crate::dashboard::{self, Token};
 ///   vez serve
 ///   vez serve --data-dir /var/lib/vez --name alpha
 ///   vez serve --log-format json 2>> vez.log
-///   curl http://127.0.0.1:2381/metrics      (numbers for Prometheus; /readyz says how it is)
+///   curl 127.0.0.1:2381/metrics             (numbers for Prometheus; /readyz says how it is)
 ///   vez lock backup -- ./backup.sh          (in another terminal)
 ///   etcdctl lock backup ./backup.sh         (the same lock)
 #[derive(clap::Args)]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::header::{CONTENT_TYPE, ORIGIN};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
@@ -126,7 +126,7 @@ async fn release(
 
 impl Dashboard {
     fn may_act(&self, headers: &HeaderMap) -> bool {
-        let given = headers.get(TOKEN).map(|given| given.as_bytes());
+        let given = headers.get(TOKEN).map(HeaderValue::as_bytes);
         self.token.as_ref().zip(given).is_some_and(|(token, given)| token.is(given))
     }
 }

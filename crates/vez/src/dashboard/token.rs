@@ -6,6 +6,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use super::standing::hex;
+
 const FILE: &str = "dashboard-token";
 
 /// 32 bytes of chance, in hex; a new one each time the server is started.
@@ -21,7 +23,7 @@ impl Token {
     /// Leaves it in a directory, for its owner only.
     pub fn make(directory: &Path) -> io::Result<Self> {
         let bytes: [u8; 32] = rand::random();
-        let token = Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect());
+        let token = Self(hex(&bytes));
         let (draft, file) = (directory.join(format!("{FILE}.new")), directory.join(FILE));
         // Anew, so that nobody else can have it open already.
         match fs::remove_file(&draft) {
