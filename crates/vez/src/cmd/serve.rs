@@ -53,7 +53,8 @@ pub struct Serve {
     /// Where clients are told to come; where they are heard, if not said.
     #[arg(long, env = "ETCD_ADVERTISE_CLIENT_URLS", value_name = "URL", value_delimiter = ',')]
     advertise_client_urls: Vec<Url>,
-    /// Where people find the dashboard and the lab, and machines `/metrics`, `/healthz` and `/readyz`.
+    /// Where people find the dashboard and the lab, and machines `/metrics`, `/healthz` and
+    /// `/readyz`.
     #[arg(
         long,
         env = "ETCD_LISTEN_METRICS_URLS",

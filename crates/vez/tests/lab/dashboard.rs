@@ -85,8 +85,10 @@ async fn of_many_locks_a_page_is_shown_and_any_is_found() {
     );
 }
 
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
 /// Asks for a release as the page does; headers may be replaced, or left out if empty.
-fn release(lab: &Lab, body: &Value, other: &[(&str, &str)]) -> Answer {
+fn release(lab: &Lab, body: &Value, other: Headers<'_>) -> Answer {
     let (origin, token) = (format!("http://{}", lab.address), lab.token());
     let mut headers = vec![
         ("Content-Type", "application/json"),
@@ -149,7 +151,7 @@ async fn nobody_else_can_release_anything() {
     let token = lab.token();
     let (short, other) = (&token[..63], "0".repeat(64));
     let longer = format!("{token}0");
-    let refused: [(&[(&str, &str)], u16, &str); 10] = [
+    let refused: [(Headers<'_>, u16, &str); 10] = [
         (&[("X-Vez-Token", "")], 403, "needs the token"),
         (&[("X-Vez-Token", short)], 403, "needs the token"),
         (&[("X-Vez-Token", &longer)], 403, "needs the token"),

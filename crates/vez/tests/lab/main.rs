@@ -1,5 +1,5 @@
-//! The lab and the dashboard: their servers, asked as a browser would ask them, and their pages in a
-//! real browser.
+//! The lab and the dashboard: their servers, asked as a browser would ask them, and their pages
+//! in a real browser.
 
 mod browser;
 mod client;

@@ -17,7 +17,7 @@ fn parse(text: &str) -> Samples {
         if let Some(rest) = line.strip_prefix("# HELP ") {
             let (name, help) = rest.split_once(' ').unwrap_or_else(|| panic!("{line}"));
             assert!(!help.is_empty() && is_name(name, true), "{line}");
-            helped = name.to_owned();
+            name.clone_into(&mut helped);
         } else if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').unwrap_or_else(|| panic!("{line}"));
             assert!(["counter", "gauge", "histogram"].contains(&kind), "{line}");
