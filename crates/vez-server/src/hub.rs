@@ -184,6 +184,10 @@ impl Hub {
         });
     }
 
+    pub(crate) fn watchers(&self) -> usize {
+        self.desk().listeners.things().map(Vec::len).sum()
+    }
+
     /// Resolves when the key is deleted. Call with the state held, and the key in it.
     pub(crate) fn when_gone(&self, key: &Bytes) -> oneshot::Receiver<()> {
         let (tell, heard) = oneshot::channel();

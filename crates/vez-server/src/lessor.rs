@@ -189,6 +189,25 @@ impl Lessor {
         Some(term.ends.checked_sub(now)?.as_secs().cast_signed())
     }
 
+    /// What is left to a lease, and of how much.
+    pub(crate) fn time_left(&self, id: i64) -> Option<(Duration, Duration)> {
+        let mut book = self.book();
+        let now = self.look(&mut book);
+        let term = *book.terms.get(&id)?;
+        Some((term.ends.saturating_sub(now), term.ttl))
+    }
+
+    /// Those that end next: what is left to each, and of how much.
+    pub(crate) fn soonest(&self, most: usize) -> Vec<(i64, Duration, Duration)> {
+        let mut book = self.book();
+        let now = self.look(&mut book);
+        let soonest = book.by_end.iter().take(most).filter_map(|(_, id)| {
+            let term = book.terms.get(id)?;
+            Some((*id, term.ends.saturating_sub(now), term.ttl))
+        });
+        soonest.collect()
+    }
+
     /// Waits until leases are over, and says which. Each is told once: who asks must end them.
     pub(crate) async fn next_over(&self) -> Vec<i64> {
         loop {

@@ -9,6 +9,7 @@ mod hub;
 mod lessor;
 mod peer;
 pub mod raft;
+pub mod seen;
 mod serve;
 mod spans;
 pub mod state;

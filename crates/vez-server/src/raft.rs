@@ -277,6 +277,10 @@ impl Replica {
         files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
     }
 
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.inner.counters
+    }
+
     /// How often the log was synced since it was opened.
     pub fn syncs(&self) -> u64 {
         self.inner.counters.syncs.load(Ordering::Relaxed)

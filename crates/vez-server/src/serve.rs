@@ -18,6 +18,10 @@ use crate::door::{self, Caller, Doors};
 use crate::hub::Hub;
 use crate::lessor::Lessor;
 use crate::raft::{self, Leadership, OpenError, Replica};
+use crate::seen::View;
+use crate::seen::calls::CountCalls;
+use crate::seen::chronicle::Chronicle;
+use crate::seen::keep::{LeaseCounts, cause};
 use crate::state::State;
 
 /// How long requests under way may take when the server is stopped.
@@ -92,6 +96,7 @@ pub struct Server {
     replica: Replica,
     urls: Vec<String>,
     doors_seen: Arc<Doors>,
+    view: View,
     stop: watch::Sender<bool>,
     doors: JoinSet<()>,
     chores: JoinSet<()>,
@@ -110,9 +115,19 @@ impl Server {
         }));
         let keep = options.limits.history;
         let full = Arc::new(Notify::new());
+        let chronicle = Arc::new(replica.read(Chronicle::new));
+        let leases = Arc::new(LeaseCounts::default());
         replica.listen({
             let (hub, lessor, full) = (Arc::clone(&hub), Arc::clone(&lessor), Arc::clone(&full));
+            let (chronicle, leases) = (Arc::clone(&chronicle), Arc::clone(&leases));
             move |state, command, events| {
+                match command {
+                    Some(command) => {
+                        let cause = cause(&lessor, &leases, state, command);
+                        chronicle.note(state, cause, events);
+                    }
+                    None => chronicle.begin_anew(state),
+                }
                 note_lease(&lessor, state, command);
                 hub.publish(state.revision(), events);
                 if is_full(state, keep) {
@@ -142,13 +157,17 @@ impl Server {
         let doors_seen = Arc::new(Doors::new(limits.connections));
         let service =
             Service::new(Shared { replica: replica.clone(), hub, lessor, limits, member });
+        let view = View::new(service.clone(), chronicle, leases);
+        view.keep(&mut chores);
         let (stop, stopped) = watch::channel(false);
         let mut doors = JoinSet::new();
         for (listener, tls) in listeners {
             let callers = door::open(listener, tls, Arc::clone(&doors_seen), stopped.clone());
-            doors.spawn(serve_callers(service.clone(), callers, stopped.clone()));
+            let served =
+                serve_callers(service.clone(), view.count_calls(), callers, stopped.clone());
+            doors.spawn(served);
         }
-        Ok(Self { replica, urls, doors_seen, stop, doors, chores })
+        Ok(Self { replica, urls, doors_seen, view, stop, doors, chores })
     }
 
     /// Where clients are heard.
@@ -159,6 +178,11 @@ impl Server {
     /// How many come in, and how many do not.
     pub fn doors(&self) -> &Arc<Doors> {
         &self.doors_seen
+    }
+
+    /// What people may see of it.
+    pub fn view(&self) -> View {
+        self.view.clone()
     }
 
     /// Lets requests under way finish, closes what never ends by itself, and the data.
@@ -197,6 +221,7 @@ async fn listen(
 
 async fn serve_callers(
     service: Service,
+    calls: CountCalls,
     callers: ReceiverStream<std::io::Result<Caller>>,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -204,6 +229,7 @@ async fn serve_callers(
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
         .max_concurrent_streams(service.limits.streams_per_connection)
+        .layer(calls)
         .add_routes(service.routes())
         .serve_with_incoming_shutdown(callers, async move {
             stopped.wait_for(|stopped| *stopped).await.ok();

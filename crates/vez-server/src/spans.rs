@@ -90,6 +90,10 @@ impl<T: Default> Spans<T> {
         }
     }
 
+    pub(crate) fn things(&self) -> impl Iterator<Item = &T> {
+        self.things.values().map(|(_, thing)| thing)
+    }
+
     /// Calls `found` with the number of each span that holds the key.
     pub(crate) fn holding(&mut self, key: &[u8], mut found: impl FnMut(u64)) {
         if let Some(number) = self.keys.get(key) {

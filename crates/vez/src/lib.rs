@@ -6,6 +6,7 @@
 pub mod checking;
 pub mod cluster;
 pub mod cmd;
+pub mod dashboard;
 mod hold;
 pub mod judged;
 pub mod lab;

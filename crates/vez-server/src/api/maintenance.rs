@@ -17,7 +17,7 @@ use crate::backup;
 use crate::state::State;
 
 /// Clients read it to know what they may ask: the API is that of etcd 3.5.
-const VERSION: &str = concat!("3.5.0+vez.", env!("CARGO_PKG_VERSION"));
+pub(crate) const VERSION: &str = concat!("3.5.0+vez.", env!("CARGO_PKG_VERSION"));
 const CHUNK: usize = 64 * 1024;
 
 #[tonic::async_trait]

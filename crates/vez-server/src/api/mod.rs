@@ -22,6 +22,8 @@ use vez_api::log::{self, command::Command};
 use vez_api::v3electionpb::election_server::ElectionServer;
 use vez_api::v3lockpb::lock_server::LockServer;
 
+pub(crate) use self::maintenance::VERSION;
+
 use crate::hub::Hub;
 use crate::lessor::Lessor;
 use crate::raft::{ProposeError, Replica};

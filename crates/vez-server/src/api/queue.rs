@@ -78,6 +78,13 @@ impl Service {
     }
 }
 
+impl Service {
+    /// Takes a place away, if it still is the one with this fence.
+    pub(crate) async fn release(&self, key: &Bytes, fence: i64) -> Result<TxnResponse, Status> {
+        self.propose(Command::Txn(leaving(key, fence))).await
+    }
+}
+
 impl Place {
     /// Waits until nobody is ahead. Only the next in line is woken.
     pub(super) async fn turn(&self) -> Result<Option<ResponseHeader>, Status> {

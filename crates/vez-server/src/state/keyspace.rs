@@ -108,6 +108,18 @@ impl Keyspace {
         self.get(&self.queues.ahead(prefix, create_revision)?.key)
     }
 
+    pub(super) fn first_beside(&self, key: &Bytes) -> Option<&Arc<KeyValue>> {
+        self.get(&self.queues.first_beside(key)?.key)
+    }
+
+    pub(super) fn directory_after(&self, directory: Option<&Bytes>) -> Option<Bytes> {
+        self.queues.directory_after(directory)
+    }
+
+    pub(super) fn line(&self, directory: &Bytes) -> impl Iterator<Item = &Arc<KeyValue>> {
+        self.queues.line(directory).filter_map(|place| self.get(&place.key))
+    }
+
     /// Changes from a revision on, in their order.
     pub(super) fn since(&self, revision: i64) -> impl Iterator<Item = &Arc<KeyValue>> {
         let skipped = self.history.partition_point(|version| version.mod_revision < revision);

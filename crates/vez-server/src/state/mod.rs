@@ -19,6 +19,7 @@ mod txn;
 pub mod validate;
 mod write;
 
+use bytes::Bytes;
 use vez_api::etcdserverpb::{
     CompactionRequest, CompactionResponse, DeleteRangeRequest, DeleteRangeResponse,
     LeaseGrantRequest, LeaseGrantResponse, LeaseRevokeRequest, LeaseRevokeResponse, PutRequest,
@@ -207,6 +208,21 @@ impl State {
     /// Who holds the lock, or leads: the smallest create revision under a prefix.
     pub fn first(&self, prefix: &[u8]) -> Option<&KeyValue> {
         self.keys.first(prefix).map(AsRef::as_ref)
+    }
+
+    /// Who stands first among the keys in a key's own directory (all up to its last slash).
+    pub fn first_beside(&self, key: &Bytes) -> Option<&KeyValue> {
+        self.keys.first_beside(key).map(AsRef::as_ref)
+    }
+
+    /// The next directory that has keys of its own; the first, if none is given.
+    pub fn directory_after(&self, directory: Option<&Bytes>) -> Option<Bytes> {
+        self.keys.directory_after(directory)
+    }
+
+    /// The keys in a directory, those below it left out, in the order in which they were made.
+    pub fn line(&self, directory: &Bytes) -> impl Iterator<Item = &KeyValue> {
+        self.keys.line(directory).map(AsRef::as_ref)
     }
 }
 

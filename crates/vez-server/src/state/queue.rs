@@ -77,6 +77,26 @@ impl Queues {
         })
     }
 
+    /// Who stands first in the directory of a key, without those below it.
+    pub(super) fn first_beside(&self, key: &Bytes) -> Option<&Place> {
+        self.standing(key.slice(..directory_len(key)), i64::MAX).next()
+    }
+
+    /// The directories that have keys, from the one after the given one on.
+    pub(super) fn directory_after(&self, directory: Option<&Bytes>) -> Option<Bytes> {
+        let from = match directory {
+            Some(directory) => Bound::Excluded(Place::edge(directory.clone(), i64::MAX)),
+            None => Bound::Unbounded,
+        };
+        let place = self.places.range((from, Bound::Unbounded)).next()?;
+        Some(place.key.slice(..place.directory))
+    }
+
+    /// All that stand in a directory, without those below it, in their order.
+    pub(super) fn line(&self, directory: &Bytes) -> impl Iterator<Item = &Place> {
+        self.standing(directory.clone(), i64::MAX)
+    }
+
     /// The greatest create revision below the given one; of several, the smallest key.
     pub(super) fn ahead(&self, prefix: &[u8], create_revision: i64) -> Option<&Place> {
         let under_prefix = |place: &&Place| place.key.starts_with(prefix);

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use super::Types;
 use super::engine::{Change, Engine};
+use crate::seen::meter::Histogram;
 
 /// How much may share one `fdatasync`: the first of a batch waits for the last.
 const BATCH_MAX: usize = 4096;
@@ -84,6 +85,8 @@ impl Sink for Engine {
 pub(crate) struct Counters {
     pub(crate) syncs: AtomicU64,
     pub(crate) changes: AtomicU64,
+    /// How long the disk took, each time.
+    pub(crate) took: Histogram,
     opened: Instant,
     /// When the write under way was begun, in microseconds after the log was opened; or [`IDLE`].
     begun: AtomicU64,
@@ -97,6 +100,7 @@ impl Default for Counters {
         Self {
             syncs: AtomicU64::new(0),
             changes: AtomicU64::new(0),
+            took: Histogram::quick(),
             opened: Instant::now(),
             begun: AtomicU64::new(IDLE),
             failure: OnceLock::new(),
@@ -125,6 +129,9 @@ impl Counters {
     }
 
     fn end(&self) {
+        if let Some(took) = self.under_way() {
+            self.took.observe(took);
+        }
         self.begun.store(IDLE, Ordering::Relaxed);
     }
 }

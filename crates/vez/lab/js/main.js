@@ -4,6 +4,7 @@
 // What a test can take hold of, by `data-testid`:
 //   open-library, library-search, algorithm-NAME, story-ID    pick an algorithm or a story
 //   follow                                                     goes along with a cluster that runs
+//   to-dashboard                                               where the lab is served beside the service
 //   undo, redo, switch-language, switch-theme, open-keys       the bar above
 //   play, step-back, step-forward, to-start, to-end, scrubber, speed, skip-quiet, position
 //   previous-KIND, next-KIND     jumps; KIND is receive, violation, and entry or election
@@ -115,6 +116,8 @@ function makeBar() {
   for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-icon]"))) {
     element.append(icon(/** @type {import("./icons.js").Icon} */ (element.dataset.icon)));
   }
+  // Beside the service, the lab is below its own name, and the dashboard at the root.
+  byId("to-dashboard").hidden = !location.pathname.startsWith("/lab");
   const words = () => {
     for (const element of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-say]")))
       setText(element, lookUp(element.dataset.say));

@@ -4,6 +4,7 @@ mod config;
 mod notify;
 mod settings;
 
+use std::future::IntoFuture as _;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
@@ -20,7 +21,7 @@ use vez_server::Server;
 use self::config::Mistakes;
 use self::settings::Settings;
 use super::{Outcome, output};
-use crate::lab;
+use crate::dashboard::{self, Token};
 
 /// Serve locks, elections, leases and keys: durable, and to every etcd client.
 ///
@@ -35,6 +36,8 @@ use crate::lab;
 ///   vez serve
 ///   vez serve --config-file /etc/vez/vez.toml --check-config
 ///   vez serve --data-dir /var/lib/vez --name alpha
+///   vez serve --log-format json 2>> vez.log
+///   curl 127.0.0.1:2381/metrics             (numbers for Prometheus; /readyz says how it is)
 ///   vez lock backup -- ./backup.sh          (in another terminal)
 ///   etcdctl lock backup ./backup.sh         (the same lock)
 #[derive(clap::Args)]
@@ -58,7 +61,8 @@ pub struct Serve {
     /// Where clients are told to come; where they are heard, if not said.
     #[arg(long, env = "ETCD_ADVERTISE_CLIENT_URLS", value_name = "URL", value_delimiter = ',')]
     advertise_client_urls: Vec<Url>,
-    /// Where people find the pages.
+    /// Where people find the dashboard and the lab, and machines `/metrics`, `/healthz` and
+    /// `/readyz`.
     #[arg(
         long,
         env = "ETCD_LISTEN_METRICS_URLS",
@@ -107,12 +111,23 @@ pub struct Serve {
     /// How much it says of what it does: error, warn, info, debug or trace.
     #[arg(long, env = "ETCD_LOG_LEVEL", value_name = "LEVEL", default_value = "info")]
     log_level: LevelFilter,
+    /// Lines for people, or an object a line for machines.
+    #[arg(long, env = "ETCD_LOG_FORMAT", value_enum, default_value = "text")]
+    log_format: LogFormat,
     /// Read flags from this file, too.
     #[arg(long, env = "ETCD_CONFIG_FILE", value_name = "FILE")]
     config_file: Option<PathBuf>,
     /// Say what is wrong with the flags and files, one line each, and do nothing else.
     #[arg(long)]
     check_config: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum LogFormat {
+    /// etcd calls it console.
+    #[value(alias = "console")]
+    Text,
+    Json,
 }
 
 impl Serve {
@@ -146,10 +161,14 @@ impl Serve {
     fn log(&self) {
         let libraries = self.log_level.min(LevelFilter::ERROR);
         let wanted = Targets::new().with_default(libraries).with_target("vez", self.log_level);
-        let written = tracing_subscriber::fmt::layer()
-            .with_writer(std::io::stderr)
-            .with_ansi(std::io::stderr().is_terminal())
-            .with_target(false);
+        let written = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+        let written = match self.log_format {
+            LogFormat::Text => {
+                let ansi = std::io::stderr().is_terminal();
+                written.with_ansi(ansi).with_target(false).boxed()
+            }
+            LogFormat::Json => written.json().flatten_event(true).with_target(false).boxed(),
+        };
         tracing_subscriber::registry().with(written.with_filter(wanted)).init();
     }
 
@@ -161,13 +180,21 @@ impl Serve {
             .await
             .with_context(|| format!("cannot listen at {}", self.listen_metrics_urls))?;
         let pages_at = pages.local_addr()?;
-        let data_dir = settings.options.data_dir.display().to_string();
+        let data_dir = settings.options.data_dir.clone();
         let server = Server::start(settings.options).await?;
+        let token = Token::make(&data_dir)
+            .inspect_err(|error| tracing::warn!("nothing can be done on the dashboard: {error}"))
+            .ok();
         let clients = server.urls().join(",");
-        output::write(None, &format!("clients at {clients}, the lab at http://{pages_at}/"))?;
-        eprintln!("vez: data in {data_dir}; Ctrl-C ends it");
+        output::write(None, &format!("clients at {clients}, the dashboard at http://{pages_at}/"))?;
+        eprintln!("vez: data in {}; Ctrl-C ends it", data_dir.display());
+        if let Some(token) = &token {
+            let token = token.text();
+            eprintln!("vez: to release locks by hand: http://{pages_at}/#token={token}");
+        }
         notify::tell(&format!("READY=1\nSTATUS=clients at {clients}"));
-        let lab = tokio::spawn(lab::serve(pages, lab::Limits::default(), std::future::pending()));
+        let pages = axum::serve(pages, dashboard::router(server.view(), token));
+        let pages = tokio::spawn(pages.into_future());
         loop {
             tokio::select! {
                 _ = interrupted.recv() => break,
@@ -178,7 +205,7 @@ impl Serve {
         }
         notify::tell("STOPPING=1");
         tracing::info!("stopping");
-        lab.abort();
+        pages.abort();
         server.stop().await;
         Ok(())
     }

@@ -25,7 +25,7 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (CACHE_CONTROL, "no-cache"),
 ];
 
-pub(super) async fn guard(request: Request, next: Next) -> Response {
+pub(crate) async fn guard(request: Request, next: Next) -> Response {
     let mut response = match objection(request.method(), request.headers()) {
         None => next.run(request).await,
         Some(refusal) => refusal.into_response(),
@@ -41,12 +41,12 @@ fn objection(method: &Method, headers: &HeaderMap) -> Option<Refusal> {
     let forbidden = |why: String| Some(Refusal(StatusCode::FORBIDDEN, why));
     let host = text(HOST).unwrap_or_default();
     if !is_address(host) {
-        return forbidden(format!("the lab answers to its address, not to the name `{host}`"));
+        return forbidden(format!("this page answers to its address, not to the name `{host}`"));
     }
     if let Some(origin) = text(ORIGIN)
         && origin.strip_prefix("http://") != Some(host)
     {
-        return forbidden(format!("the lab answers its own page, not {origin}"));
+        return forbidden(format!("this server answers its own page, not {origin}"));
     }
     let is_json =
         text(CONTENT_TYPE).is_some_and(|kind| kind.split(';').next() == Some("application/json"));

@@ -25,7 +25,9 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+pub(crate) use guard::guard;
 pub use live::{Live, Order};
+pub(crate) use pages::file;
 
 /// The most that is done for one question.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -94,10 +96,10 @@ pub fn router(limits: Limits, live: Option<Arc<Live>>) -> Router {
 }
 
 /// Why a question has no answer: one line for people.
-struct Refusal(StatusCode, String);
+pub(crate) struct Refusal(pub(crate) StatusCode, pub(crate) String);
 
 impl Refusal {
-    fn bad(why: impl Into<String>) -> Self {
+    pub(crate) fn bad(why: impl Into<String>) -> Self {
         Self(StatusCode::BAD_REQUEST, why.into())
     }
 }

@@ -14,9 +14,19 @@ struct Files;
 
 pub(super) async fn page(method: Method, uri: Uri) -> Response {
     let path = match uri.path() {
-        "/" => "index.html",
+        // Beside the service, the lab is below its own name.
+        "/" | "/lab" | "/lab/" => "index.html",
         path => path.strip_prefix("/lab/").unwrap_or(""),
     };
+    let is_asked = matches!(method, Method::GET | Method::HEAD);
+    is_asked.then(|| file(path)).flatten().unwrap_or_else(|| {
+        let why = format!("there is no {method} {}", uri.path());
+        Refusal(StatusCode::NOT_FOUND, why).into_response()
+    })
+}
+
+/// One of the files, if it is there.
+pub(crate) fn file(path: &str) -> Option<Response> {
     let kind = match path.rsplit_once('.').map(|(_, extension)| extension) {
         Some("html") => Some("text/html; charset=utf-8"),
         Some("css") => Some("text/css; charset=utf-8"),
@@ -24,12 +34,6 @@ pub(super) async fn page(method: Method, uri: Uri) -> Response {
         Some("svg") => Some("image/svg+xml"),
         _ => None,
     };
-    let is_asked = matches!(method, Method::GET | Method::HEAD);
-    match kind.filter(|_| is_asked).zip(Files::get(path)) {
-        Some((kind, file)) => ([(CONTENT_TYPE, kind)], file.data).into_response(),
-        None => {
-            let why = format!("there is no {method} {}", uri.path());
-            Refusal(StatusCode::NOT_FOUND, why).into_response()
-        }
-    }
+    let (kind, file) = kind.zip(Files::get(path))?;
+    Some(([(CONTENT_TYPE, kind)], file.data).into_response())
 }

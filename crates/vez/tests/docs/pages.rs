@@ -34,7 +34,8 @@ fn the_docs_are_what_the_tool_says_today() {
 }
 
 /// Pages among those that the tool makes.
-const BY_HAND: [&str; 2] = ["pt/lab.md", "pictures/lab.png"];
+const BY_HAND: [&str; 4] =
+    ["pt/lab.md", "pictures/lab.png", "pt/dashboard.md", "pictures/dashboard.png"];
 
 #[test]
 fn no_page_is_left_of_what_is_gone() {
@@ -161,6 +162,8 @@ fn index() -> String {
          - [Real processes](processes.md)\n- [How fast it is](benchmarks.md)\n\
          - [The service: `vez serve`](service.md)\n\
          - [Operating vez](operating.md)\n\
+         - [The dashboard of the service](dashboard.md) ([em português](pt/dashboard.md))\n\
+         - [Numbers, health and logs of the service](metrics.md)\n\
          - [Locks and elections from the command line: `vez lock`, `vez elect`, `vez status`]\
            (lock.md)\n\n\
          The pages below are made by the tool: `vez explain NAME --format markdown`, with its \

@@ -103,7 +103,7 @@ impl Browser {
         // Another fragment alone would load nothing.
         self.page.goto("about:blank").await.unwrap();
         self.page.goto(&format!("http://{}{path}", self.lab.address)).await.unwrap();
-        self.until("window.vezLab?.lab.timeline").await;
+        self.until("window.vezLab?.lab.timeline || window.vezDashboard?.answers").await;
     }
 
     /// What an expression of the page's comes to.

@@ -1,8 +1,11 @@
 //! A lab that runs while a test does, and the plainest of clients.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
@@ -11,6 +14,10 @@ pub(crate) struct Lab {
     /// Open as long as it runs: what it is told ends when this does.
     stdin: Option<ChildStdin>,
     pub(crate) address: String,
+    /// Where clients of the service are heard, if it serves.
+    pub(crate) clients: String,
+    /// Of the service; removed in the end.
+    pub(crate) directory: Option<PathBuf>,
 }
 
 pub(crate) struct Answer {
@@ -47,7 +54,50 @@ impl Lab {
         let address = line.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
         assert!(!address.is_empty(), "the lab did not start");
         let stdin = process.stdin.take();
-        Self { process, stdin, address }
+        Self { process, stdin, address, clients: String::new(), directory: None }
+    }
+
+    /// `vez serve` with its pages, and a directory of its own.
+    pub(crate) fn service(flags: &[&str]) -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
+        let name = format!("pages-{}-{number}", std::process::id());
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        fs::remove_dir_all(&directory).ok();
+        Self::service_in(directory, flags)
+    }
+
+    pub(crate) fn service_in(directory: PathBuf, flags: &[&str]) -> Self {
+        fs::create_dir_all(&directory).expect("a directory");
+        let log = fs::File::create(directory.join("stderr")).expect("a file");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_vez"))
+            .args(["serve", "--listen-client-urls", "http://127.0.0.1:0"])
+            .args(["--listen-metrics-urls", "http://127.0.0.1:0", "--data-dir"])
+            .arg(directory.join("data"))
+            .args(flags)
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .expect("vez can be started");
+        let mut line = String::new();
+        let stdout = process.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("it prints where it is");
+        let mut found = line.split("http://").skip(1);
+        let mut next = || found.next().expect("it says where it is").to_owned();
+        let clients = next().split(',').next().expect("an address").to_owned();
+        let address = next().trim().trim_end_matches('/').to_owned();
+        Self { process, stdin: None, address, clients, directory: Some(directory) }
+    }
+
+    /// What the service keeps for those who may act on its page.
+    pub(crate) fn token(&self) -> String {
+        let file = self.directory.as_ref().expect("it serves").join("data/dashboard-token");
+        fs::read_to_string(file).expect("there is one").trim().to_owned()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        let file = self.directory.as_ref().expect("it serves").join("stderr");
+        fs::read_to_string(file).expect("there is one")
     }
 
     /// Tells a cluster something, and that there is no more to come.
@@ -102,6 +152,9 @@ impl Drop for Lab {
         // It may have ended by itself.
         let _ = self.process.kill();
         let _ = self.process.wait();
+        if let Some(directory) = &self.directory {
+            let _ = fs::remove_dir_all(directory);
+        }
     }
 }
 

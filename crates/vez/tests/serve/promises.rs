@@ -437,6 +437,9 @@ async fn a_full_disk_stops_writes_with_a_sentence_and_loses_none() {
     };
     assert!(why.message().contains("space") && 0 < written, "{written}: {why}");
     assert!(keys.put(put("k", "small")).await.is_err(), "it does not pretend to go on");
+    let (ready, alive) = (server.page("/readyz"), server.page("/healthz"));
+    assert!(ready.contains(" 503 ") && ready.contains("space"), "{ready}");
+    assert!(alive.contains(" 200 "), "{alive}");
     server.kill();
     let larger = Command::new("mount").args(["-o", "remount,size=64m"]).arg(&disk.0).status();
     assert!(larger.is_ok_and(|status| status.success()), "it can be made larger");

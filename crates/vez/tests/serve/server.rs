@@ -1,7 +1,8 @@
 //! Our server, running while a test does; killed and started again as it likes.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,6 +13,8 @@ pub(crate) struct Server {
     url: String,
     /// `127.0.0.1:PORT`.
     pub(crate) address: String,
+    /// Where its pages are.
+    pages: String,
     removes: bool,
 }
 
@@ -49,7 +52,19 @@ impl Server {
         let url = line.strip_prefix("clients at ").and_then(|rest| rest.split(',').next());
         let url = url.expect("it says where clients are heard").to_owned();
         let address = url.split("://").nth(1).expect("it is a URL").to_owned();
-        Self { process, directory: directory.to_owned(), url, address, removes: true }
+        let pages = line.rsplit("http://").next().unwrap_or_default();
+        let pages = pages.trim().trim_end_matches('/').to_owned();
+        Self { process, directory: directory.to_owned(), url, address, pages, removes: true }
+    }
+
+    /// What its pages answer: status line, head and body.
+    pub(crate) fn page(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.pages).expect("it listens");
+        let request = format!("GET {path} HTTP/1.0\r\nHost: {}\r\n\r\n", self.pages);
+        stream.write_all(request.as_bytes()).expect("it is heard");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
     }
 
     pub(crate) fn endpoint(&self) -> String {

@@ -15,6 +15,7 @@ export const en = {
     title: "vez lab",
     library: "Stories and algorithms",
     open: "Open",
+    dashboard: "Dashboard",
     undo: "Undo",
     redo: "Redo",
     compare: "Compare",

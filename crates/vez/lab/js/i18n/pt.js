@@ -16,6 +16,7 @@ export const pt = {
     title: "vez lab",
     library: "Histórias e algoritmos",
     open: "Abrir",
+    dashboard: "Painel",
     undo: "Desfazer",
     redo: "Refazer",
     compare: "Comparar",

@@ -1,0 +1,106 @@
+//! What keeps the numbers up to date, beside the work: leases, leaders, samples, the log.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+use vez_api::etcdserverpb::{LeaseGrantRequest, LeaseRevokeRequest};
+use vez_api::log::{self, command::Command};
+
+use super::calls::CountCalls;
+use super::chronicle::{Cause, Chronicle};
+use super::meter::Counter;
+use super::{Happening, View, samples};
+use crate::lessor::Lessor;
+use crate::raft::Replica;
+use crate::state::State;
+
+/// What happened is logged so often at most: many lines at once are cheaper than one at a time.
+const LOG_EVERY: Duration = Duration::from_millis(20);
+
+/// What became of leases.
+#[derive(Debug, Default)]
+pub(crate) struct LeaseCounts {
+    pub(crate) granted: Counter,
+    pub(crate) revoked: Counter,
+    pub(crate) expired: Counter,
+}
+
+impl View {
+    /// Does all that must be done for it, for as long as the chores last.
+    pub(crate) fn keep(&self, chores: &mut JoinSet<()>) {
+        chores.spawn(count_leaders(self.service.replica.clone(), Arc::clone(&self.leaders)));
+        chores.spawn(log_history(Arc::clone(&self.chronicle)));
+        chores.spawn(take_samples(self.clone()));
+    }
+
+    pub(crate) fn count_calls(&self) -> CountCalls {
+        CountCalls(Arc::clone(&self.calls))
+    }
+}
+
+/// Why a command takes keys away; and leases are counted. Call before the lessor hears of it.
+pub(crate) fn cause(
+    lessor: &Lessor,
+    counts: &LeaseCounts,
+    state: &State,
+    command: &log::Command,
+) -> Cause {
+    match &command.command {
+        Some(Command::LeaseRevoke(LeaseRevokeRequest { id })) if state.lease(*id).is_none() => {
+            // Unknown to the lessor, it was ended before: then this took nothing away.
+            let is_over = lessor.time_left(*id).is_some_and(|(left, _)| left.is_zero());
+            let (cause, counter) = match is_over {
+                true => (Cause::Expiry, &counts.expired),
+                false => (Cause::Revocation, &counts.revoked),
+            };
+            counter.add(u64::from(lessor.time_left(*id).is_some()));
+            cause
+        }
+        Some(Command::LeaseGrant(LeaseGrantRequest { id, .. })) => {
+            let is_new = state.lease(*id).is_some() && lessor.time_left(*id).is_none();
+            counts.granted.add(u64::from(is_new));
+            Cause::Client
+        }
+        _ => Cause::Client,
+    }
+}
+
+async fn count_leaders(replica: Replica, leaders: Arc<Counter>) {
+    let mut leadership = replica.leadership();
+    let mut before = None;
+    loop {
+        let now = *leadership.borrow_and_update();
+        let known = now.leader.map(|leader| (now.term, leader));
+        if known.is_some() && known != before {
+            leaders.add(1);
+            before = known;
+        }
+        if leadership.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Says what happened, apart from where it happens: who reads slowly must not hold up a write.
+async fn log_history(chronicle: Arc<Chronicle>) {
+    loop {
+        let (happenings, forgotten) = chronicle.news().await;
+        if 0 < forgotten {
+            tracing::warn!("{forgotten} more happened than could be logged; all were counted");
+        }
+        happenings.iter().for_each(Happening::log);
+        tokio::time::sleep(LOG_EVERY).await;
+    }
+}
+
+async fn take_samples(view: View) {
+    let mut ticks = tokio::time::interval(samples::EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let took = &view.service.replica.counters().took;
+        view.samples.take(&view.calls, &view.chronicle, took);
+    }
+}
