@@ -308,8 +308,8 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn chores_are_done_when_nobody_wants_to_write_and_only_then() {
-        let (writes, heard) = channel();
-        let sink = Tidy { chores: 1, writes };
+        let (tell, heard) = channel();
+        let sink = Tidy { chores: 1, writes: tell };
         let (writer, mut thread) = Writer::start(sink, Arc::default()).unwrap();
         assert_eq!(heard.recv(), Ok(0), "what was left from before");
         for _ in 0..2 {
