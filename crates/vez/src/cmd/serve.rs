@@ -130,6 +130,10 @@ impl Serve {
         let token = Token::make(&data_dir)
             .inspect_err(|error| tracing::warn!("nothing can be done on the dashboard: {error}"))
             .ok();
+        if let Some(token) = &token {
+            let token = token.text();
+            eprintln!("vez: to release locks by hand: http://{pages_at}/#token={token}");
+        }
         let clients: Vec<String> =
             server.addresses().iter().map(|address| format!("http://{address}")).collect();
         output::write(
@@ -137,10 +141,6 @@ impl Serve {
             &format!("clients at {}, the dashboard at http://{pages_at}/", clients.join(",")),
         )?;
         eprintln!("vez: data in {}; Ctrl-C ends it", data_dir.display());
-        if let Some(token) = &token {
-            let token = token.text();
-            eprintln!("vez: to release locks by hand: http://{pages_at}/#token={token}");
-        }
         let pages = axum::serve(pages, dashboard::router(server.view(), token));
         let pages = tokio::spawn(pages.into_future());
         tokio::select! {
