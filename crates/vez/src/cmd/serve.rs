@@ -185,14 +185,17 @@ impl Serve {
         let token = Token::make(&data_dir)
             .inspect_err(|error| tracing::warn!("nothing can be done on the dashboard: {error}"))
             .ok();
-        let clients = server.urls().join(",");
-        output::write(None, &format!("clients at {clients}, the dashboard at http://{pages_at}/"))?;
-        eprintln!("vez: data in {}; Ctrl-C ends it", data_dir.display());
         if let Some(token) = &token {
             let token = token.text();
             eprintln!("vez: to release locks by hand: http://{pages_at}/#token={token}");
         }
-        notify::tell(&format!("READY=1\nSTATUS=clients at {clients}"));
+        let clients = server.urls().join(",");
+        output::write(None, &format!("clients at {clients}, the dashboard at http://{pages_at}/"))?;
+        eprintln!("vez: data in {}; Ctrl-C ends it", data_dir.display());
+        notify::tell(&format!(
+            "READY=1
+STATUS=clients at {clients}"
+        ));
         let pages = axum::serve(pages, dashboard::router(server.view(), token));
         let pages = tokio::spawn(pages.into_future());
         loop {
