@@ -19,7 +19,7 @@ impl Detector for Adaptive {
         config.ticks(config.timeout + config.increase * self.mistakes)
     }
 
-    fn on_mistake(&mut self) {
-        self.mistakes += 1;
+    fn on_heartbeat(&mut self, _silent: u64, suspected: bool) {
+        self.mistakes += u64::from(suspected);
     }
 }

@@ -14,4 +14,6 @@ impl Detector for Heartbeat {
     fn patience(&self, config: &DetectorConfig) -> u64 {
         config.ticks(config.timeout)
     }
+
+    fn on_heartbeat(&mut self, _silent: u64, _suspected: bool) {}
 }

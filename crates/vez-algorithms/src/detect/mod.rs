@@ -95,11 +95,8 @@ trait Detector {
     /// How many ticks of silence it bears.
     fn patience(&self, config: &DetectorConfig) -> u64;
 
-    /// The peer's heartbeat came after this many ticks.
-    fn on_heartbeat(&mut self, _silent: u64) {}
-
-    /// The peer was suspected, and is there.
-    fn on_mistake(&mut self) {}
+    /// The peer spoke after this many ticks, having been suspected or not.
+    fn on_heartbeat(&mut self, silent: u64, suspected: bool);
 }
 
 /// The peers a process watches, and whom of them it suspects.
@@ -163,19 +160,8 @@ impl Watch {
     /// Upon a heartbeat. Whether it takes a suspicion back. Other messages are signs of life too,
     /// but would teach the accrual detector the wrong rhythm.
     pub fn on_heartbeat(&mut self, from: NodeId) -> bool {
-        if let Some(peer) = self.peers.get_mut(&from) {
-            peer.detector.get_mut().on_heartbeat(peer.silent);
-        }
-        self.forgive(from)
-    }
-
-    /// Upon a sign of life that is no heartbeat: patience begins anew. Whether it takes a suspicion
-    /// back.
-    pub fn forgive(&mut self, node: NodeId) -> bool {
-        let Some(peer) = self.peers.get_mut(&node) else { return false };
-        if peer.suspected {
-            peer.detector.get_mut().on_mistake();
-        }
+        let Some(peer) = self.peers.get_mut(&from) else { return false };
+        peer.detector.get_mut().on_heartbeat(peer.silent, peer.suspected);
         peer.silent = 0;
         std::mem::replace(&mut peer.suspected, false)
     }

@@ -51,7 +51,7 @@ impl Detector for PhiAccrual {
         (mean + deviations * deviation / 1_000).div_ceil(1_000) as u64
     }
 
-    fn on_heartbeat(&mut self, silent: u64) {
+    fn on_heartbeat(&mut self, silent: u64, _suspected: bool) {
         if std::mem::replace(&mut self.heard, true) {
             self.silences.push_back(silent);
         }

@@ -150,13 +150,7 @@ impl<E: Protocol<Problem = Election>> Monitored<E> {
     fn pass_on(&mut self, notices: Vec<ElectionNotice>, ctx: &mut Ctx<'_, Self>) {
         for notice in notices {
             match notice {
-                ElectionNotice::Leader { id, .. } => {
-                    self.leader = Some(id);
-                    // A suspicion from an earlier life would hide that it is silent in this one.
-                    if self.watch.forgive(id) {
-                        ctx.notify(ElectionNotice::Trusts { id });
-                    }
-                }
+                ElectionNotice::Leader { id, .. } => self.leader = Some(id),
                 ElectionNotice::NoLeader { .. } => self.leader = None,
                 ElectionNotice::Suspects { .. } | ElectionNotice::Trusts { .. } => (),
             }
