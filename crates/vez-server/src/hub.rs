@@ -69,8 +69,6 @@ pub(crate) struct Mailbox {
     content: Mutex<Content>,
     most: usize,
     came: Notify,
-    /// How many watches are told what comes here.
-    watches: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -82,12 +80,7 @@ pub(crate) struct Content {
 
 impl Mailbox {
     pub(crate) fn new(most: usize) -> Arc<Self> {
-        let (content, watches) = (Mutex::default(), AtomicUsize::new(1));
-        Arc::new(Self { content, most, came: Notify::new(), watches })
-    }
-
-    pub(crate) fn set_watches(&self, watches: usize) {
-        self.watches.store(watches, Ordering::Relaxed);
+        Arc::new(Self { content: Mutex::default(), most, came: Notify::new() })
     }
 
     /// Says whether it is the first there is; nothing if there was no room.
@@ -126,9 +119,15 @@ pub(crate) struct Registration {
     number: u64,
     span: Span,
     late: Arc<AtomicBool>,
+    watches: Arc<AtomicUsize>,
 }
 
 impl Registration {
+    /// How many watches are told what is heard here; one, if nobody says.
+    pub(crate) fn set_watches(&self, watches: usize) {
+        self.watches.store(watches, Ordering::Relaxed);
+    }
+
     /// It was let go, because it did not keep up.
     pub(crate) fn is_late(&self) -> bool {
         self.late.load(Ordering::Acquire)
@@ -141,6 +140,13 @@ struct Listener {
     tag: u64,
     mailbox: Arc<Mailbox>,
     late: Arc<AtomicBool>,
+    watches: Arc<AtomicUsize>,
+}
+
+impl Listener {
+    fn watches(&self) -> usize {
+        self.watches.load(Ordering::Relaxed)
+    }
 }
 
 #[derive(Debug, Default)]
@@ -150,8 +156,8 @@ struct Desk {
     gone: BTreeMap<Bytes, Vec<oneshot::Sender<()>>>,
     /// Whose owner does not know yet that something came.
     filled: Vec<Arc<Mailbox>>,
-    /// And who is told with the crowd.
-    crowd: Vec<Arc<Mailbox>>,
+    /// And who is told with the crowd, for so many watches.
+    crowd: Vec<(Arc<Mailbox>, usize)>,
     /// When the crowd has had the time to hear what it was told last.
     crowd_hears: Option<Instant>,
 }
@@ -169,11 +175,17 @@ impl Hub {
     pub(crate) fn join(&self, span: Span, tag: u64, mailbox: &Arc<Mailbox>) -> Registration {
         let mut desk = self.desk();
         desk.last += 1;
-        let (number, late) = (desk.last, Arc::new(AtomicBool::new(false)));
-        let (mailbox, late_too) = (Arc::clone(mailbox), Arc::clone(&late));
-        let listener = Listener { number, tag, mailbox, late: late_too };
-        desk.listeners.entry(&span).push(listener);
-        Registration { number, span, late }
+        let (late, watches) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(1)));
+        let registration = Registration { number: desk.last, span, late, watches };
+        let listener = Listener {
+            number: registration.number,
+            tag,
+            mailbox: Arc::clone(mailbox),
+            late: Arc::clone(&registration.late),
+            watches: Arc::clone(&registration.watches),
+        };
+        desk.listeners.entry(&registration.span).push(listener);
+        registration
     }
 
     pub(crate) fn leave(&self, registration: &Registration) {
@@ -185,7 +197,7 @@ impl Hub {
     }
 
     pub(crate) fn watchers(&self) -> usize {
-        self.desk().listeners.things().map(Vec::len).sum()
+        self.desk().listeners.things().flatten().map(Listener::watches).sum()
     }
 
     /// Resolves when the key is deleted. Call with the state held, and the key in it.
@@ -245,9 +257,9 @@ impl Hub {
         if !desk.crowd.is_empty() {
             let now = Instant::now();
             if desk.crowd_hears.is_none_or(|until| until <= now) {
-                filled.append(&mut desk.crowd);
-                let watches = filled.iter().map(|mailbox| mailbox.watches.load(Ordering::Relaxed));
-                let many = u32::try_from(watches.sum::<usize>()).unwrap_or(u32::MAX);
+                let (crowd, watches): (Vec<_>, Vec<usize>) = desk.crowd.drain(..).unzip();
+                filled.extend(crowd);
+                let many = u32::try_from(watches.iter().sum::<usize>()).unwrap_or(u32::MAX);
                 desk.crowd_hears = Some(now + TELLING.saturating_mul(many));
             } else {
                 self.later.notify_one();
@@ -282,10 +294,9 @@ fn tell(
     listeners: &mut Vec<Listener>,
     batch: &Arc<Batch>,
     filled: &mut Vec<Arc<Mailbox>>,
-    crowd: &mut Vec<Arc<Mailbox>>,
+    crowd: &mut Vec<(Arc<Mailbox>, usize)>,
 ) {
-    let watches = listeners.iter().map(|it| it.mailbox.watches.load(Ordering::Relaxed));
-    let is_crowd = CROWD <= watches.sum::<usize>();
+    let is_crowd = CROWD <= listeners.iter().map(Listener::watches).sum::<usize>();
     listeners.retain(|listener| {
         let notice = Notice { tag: listener.tag, batch: Arc::clone(batch) };
         let room = listener.mailbox.put(notice);
@@ -293,7 +304,7 @@ fn tell(
             // Whoever has something waiting is on the list already.
             Some(is_first) if is_crowd => {
                 if is_first {
-                    crowd.push(Arc::clone(&listener.mailbox));
+                    crowd.push((Arc::clone(&listener.mailbox), listener.watches()));
                 }
             }
             Some(_) => filled.push(Arc::clone(&listener.mailbox)),
@@ -383,8 +394,7 @@ mod tests {
     async fn a_crowd_is_told_no_faster_than_it_can_hear_and_a_few_at_once() {
         let hub = Hub::default();
         let (crowd, one) = (Mailbox::new(1000), Mailbox::new(1000));
-        crowd.set_watches(1000);
-        hub.join(Span::prefix(b"a"), 1, &crowd);
+        hub.join(Span::prefix(b"a"), 1, &crowd).set_watches(1000);
         hub.join(Span::prefix(b"b"), 1, &one);
         let publish = async {
             for revision in 1..=100 {
@@ -410,6 +420,25 @@ mod tests {
         }
         assert_eq!((heard, crowd_heard, times), (100, 100, 100));
         assert!((9..=12).contains(&crowd_times), "told {crowd_times} times in 100 ms");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_watches_many_keys_is_no_crowd_at_any_of_them() {
+        let hub = Hub::default();
+        let mailbox = Mailbox::new(1000);
+        let key = |number: i64| format!("key {number}");
+        for number in 0..1000 {
+            hub.join(Span { key: key(number).into(), end: Bytes::new() }, 1, &mailbox);
+        }
+        assert_eq!(hub.watchers(), 1000);
+        let began = Instant::now();
+        for number in 0..1000 {
+            hub.publish(number, &[event(EventType::Put, &key(number))]);
+            hub.ring();
+            mailbox.filled().await;
+            assert_eq!(heard(&mailbox).len(), 1);
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO, "each is told at once");
     }
 
     #[test]

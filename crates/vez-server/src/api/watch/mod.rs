@@ -176,7 +176,6 @@ impl Watcher {
             wants_progress: request.progress_notify,
         };
         self.watches.insert(watch_id, watched);
-        self.mailbox.set_watches(self.watches.len());
         let header = self.service.header(revision);
         self.say(WatchResponse { header, watch_id, created: true, ..WatchResponse::default() })
             .await?;
@@ -205,6 +204,7 @@ impl Watcher {
         });
         if let Some(group) = self.groups.get_mut(&tag) {
             group.watches.insert(watch_id);
+            group.registration.set_watches(group.watches.len());
         }
         tag
     }
@@ -212,9 +212,9 @@ impl Watcher {
     /// Says whether there was such a watch.
     fn forget(&mut self, watch_id: i64) -> bool {
         let Some(watched) = self.watches.remove(&watch_id) else { return false };
-        self.mailbox.set_watches(self.watches.len());
         if let Some(group) = self.groups.get_mut(&watched.tag) {
             group.watches.remove(&watch_id);
+            group.registration.set_watches(group.watches.len());
             if group.watches.is_empty() {
                 self.service.hub.leave(&group.registration);
                 self.tags.remove(&group.span);
@@ -303,6 +303,7 @@ impl Watcher {
                 let (hub, span) = (&self.service.hub, &group.span);
                 let join = |_: &State| hub.join(span.clone(), *tag, &self.mailbox);
                 group.registration = self.service.replica.read(join);
+                group.registration.set_watches(group.watches.len());
                 behind.extend(group.watches.iter().copied());
             }
         }
