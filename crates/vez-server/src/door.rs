@@ -30,7 +30,7 @@ const NAMED_MAX: usize = 1024;
 
 /// How the doors fare; shared by all of them.
 #[derive(Debug)]
-pub struct Doors {
+pub(crate) struct Doors {
     free: Arc<Semaphore>,
     most: usize,
     refused: AtomicU64,
@@ -53,17 +53,17 @@ impl Doors {
     }
 
     /// How many are connected now.
-    pub fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.most - self.free.available_permits()
     }
 
     /// How many were turned away because there were too many.
-    pub fn refused(&self) -> u64 {
+    pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
     /// How many could not agree with us on certificates, or did not try.
-    pub fn handshakes_failed(&self) -> u64 {
+    pub(crate) fn handshakes_failed(&self) -> u64 {
         self.handshakes_failed.load(Ordering::Relaxed)
     }
 

@@ -15,5 +15,4 @@ mod spans;
 pub mod state;
 pub mod store;
 
-pub use door::Doors;
 pub use serve::{Limits, Listen, Options, Server, StartError};

@@ -20,8 +20,8 @@ use crate::lessor::Lessor;
 use crate::raft::{self, Leadership, OpenError, Replica};
 use crate::seen::View;
 use crate::seen::calls::CountCalls;
-use crate::seen::chronicle::Chronicle;
-use crate::seen::keep::{LeaseCounts, cause};
+use crate::seen::chronicle::{Cause, Chronicle};
+use crate::seen::keep::LeaseCounts;
 use crate::state::State;
 
 /// How long requests under way may take when the server is stopped.
@@ -64,7 +64,7 @@ pub struct Listen {
 }
 
 impl Listen {
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("{}://{}", if self.tls { "https" } else { "http" }, self.address)
     }
 }
@@ -95,7 +95,6 @@ pub enum StartError {
 pub struct Server {
     replica: Replica,
     urls: Vec<String>,
-    doors_seen: Arc<Doors>,
     view: View,
     stop: watch::Sender<bool>,
     doors: JoinSet<()>,
@@ -123,12 +122,11 @@ impl Server {
             move |state, command, events| {
                 match command {
                     Some(command) => {
-                        let cause = cause(&lessor, &leases, state, command);
+                        let cause = note_lease(&lessor, &leases, state, command);
                         chronicle.note(state, cause, events);
                     }
                     None => chronicle.begin_anew(state),
                 }
-                note_lease(&lessor, state, command);
                 hub.publish(state.revision(), events);
                 if is_full(state, keep) {
                     full.notify_one();
@@ -157,7 +155,7 @@ impl Server {
         let doors_seen = Arc::new(Doors::new(limits.connections));
         let service =
             Service::new(Shared { replica: replica.clone(), hub, lessor, limits, member });
-        let view = View::new(service.clone(), chronicle, leases);
+        let view = View::new(service.clone(), chronicle, leases, Arc::clone(&doors_seen));
         view.keep(&mut chores);
         let (stop, stopped) = watch::channel(false);
         let mut doors = JoinSet::new();
@@ -167,17 +165,12 @@ impl Server {
                 serve_callers(service.clone(), view.count_calls(), callers, stopped.clone());
             doors.spawn(served);
         }
-        Ok(Self { replica, urls, doors_seen, view, stop, doors, chores })
+        Ok(Self { replica, urls, view, stop, doors, chores })
     }
 
     /// Where clients are heard.
     pub fn urls(&self) -> &[String] {
         &self.urls
-    }
-
-    /// How many come in, and how many do not.
-    pub fn doors(&self) -> &Arc<Doors> {
-        &self.doors_seen
     }
 
     /// What people may see of it.
@@ -267,7 +260,10 @@ async fn end_leases(replica: Replica, lessor: Arc<Lessor>) {
                     let lease = state.lease(id)?;
                     Some(lease.keys().map(|key| key.escape_ascii().to_string()).collect::<Vec<_>>())
                 });
-                let Some(keys) = held else { return lessor.ended(id) };
+                let Some(keys) = held else {
+                    lessor.ended(id);
+                    return;
+                };
                 let command = Command::LeaseRevoke(LeaseRevokeRequest { id });
                 match replica.propose(log::Command { command: Some(command) }).await {
                     Ok(_) => tracing::info!("lease {id:x} ran out; deleted: {keys:?}"),
@@ -303,18 +299,35 @@ fn is_full(state: &State, keep: i64) -> bool {
     state.compacted().saturating_add(keep.saturating_mul(2)) < state.revision()
 }
 
-/// A lease that is there after a grant was granted by it, unless it was there before: then its time
-/// goes on.
-fn note_lease(lessor: &Lessor, state: &State, command: Option<&log::Command>) {
-    match command.and_then(|command| command.command.as_ref()) {
+/// What a command means for leases; and why it takes keys away, if it does.
+fn note_lease(
+    lessor: &Lessor,
+    counts: &LeaseCounts,
+    state: &State,
+    command: &log::Command,
+) -> Cause {
+    match &command.command {
         Some(Command::LeaseGrant(LeaseGrantRequest { id, .. })) => {
-            if let Some(lease) = state.lease(*id) {
-                lessor.granted(*id, lease.ttl);
+            // It may have been there before: then its time goes on.
+            if state.lease(*id).is_some_and(|lease| lessor.granted(*id, lease.ttl)) {
+                counts.granted.add(1);
             }
+            Cause::Client
         }
         Some(Command::LeaseRevoke(LeaseRevokeRequest { id })) if state.lease(*id).is_none() => {
-            lessor.ended(*id);
+            match lessor.ended(*id) {
+                Some(true) => {
+                    counts.expired.add(1);
+                    Cause::Expiry
+                }
+                Some(false) => {
+                    counts.revoked.add(1);
+                    Cause::Revocation
+                }
+                // It was ended before, so that this took nothing away.
+                None => Cause::Revocation,
+            }
         }
-        _ => {}
+        _ => Cause::Client,
     }
 }

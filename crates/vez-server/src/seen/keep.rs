@@ -5,16 +5,12 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
-use vez_api::etcdserverpb::{LeaseGrantRequest, LeaseRevokeRequest};
-use vez_api::log::{self, command::Command};
 
 use super::calls::CountCalls;
-use super::chronicle::{Cause, Chronicle};
+use super::chronicle::Chronicle;
 use super::meter::Counter;
 use super::{Happening, View, samples};
-use crate::lessor::Lessor;
 use crate::raft::Replica;
-use crate::state::State;
 
 /// What happened is logged so often at most: many lines at once are cheaper than one at a time.
 const LOG_EVERY: Duration = Duration::from_millis(20);
@@ -37,33 +33,6 @@ impl View {
 
     pub(crate) fn count_calls(&self) -> CountCalls {
         CountCalls(Arc::clone(&self.calls))
-    }
-}
-
-/// Why a command takes keys away; and leases are counted. Call before the lessor hears of it.
-pub(crate) fn cause(
-    lessor: &Lessor,
-    counts: &LeaseCounts,
-    state: &State,
-    command: &log::Command,
-) -> Cause {
-    match &command.command {
-        Some(Command::LeaseRevoke(LeaseRevokeRequest { id })) if state.lease(*id).is_none() => {
-            // Unknown to the lessor, it was ended before: then this took nothing away.
-            let is_over = lessor.time_left(*id).is_some_and(|(left, _)| left.is_zero());
-            let (cause, counter) = match is_over {
-                true => (Cause::Expiry, &counts.expired),
-                false => (Cause::Revocation, &counts.revoked),
-            };
-            counter.add(u64::from(lessor.time_left(*id).is_some()));
-            cause
-        }
-        Some(Command::LeaseGrant(LeaseGrantRequest { id, .. })) => {
-            let is_new = state.lease(*id).is_some() && lessor.time_left(*id).is_none();
-            counts.granted.add(u64::from(is_new));
-            Cause::Client
-        }
-        _ => Cause::Client,
     }
 }
 

@@ -7,6 +7,7 @@ use super::calls::{CODES, Calls, METHODS};
 use super::chronicle::{Chronicle, Why};
 use super::text::Text;
 use super::{VERSION, View};
+use crate::door::Doors;
 use crate::state::State;
 
 impl View {
@@ -17,6 +18,7 @@ impl View {
         self.store(&mut text);
         locks(&mut text, &self.chronicle);
         self.leases(&mut text);
+        doors(&mut text, &self.doors);
         calls(&mut text, &self.calls);
         process(&mut text);
         text.finish()
@@ -93,6 +95,15 @@ fn locks(text: &mut Text, chronicle: &Chronicle) {
     text.histogram(name, "How long turns were waited for.", &chronicle.waits.now());
     let name = "vez_lock_hold_seconds";
     text.histogram(name, "How long turns took.", &chronicle.holds.now());
+}
+
+fn doors(text: &mut Text, doors: &Doors) {
+    text.gauge("vez_connections", "Clients that are connected.", doors.connections());
+    let name = "vez_connections_refused_total";
+    text.counter(name, "Clients turned away because there were too many.", doors.refused());
+    let name = "vez_handshakes_failed_total";
+    let help = "Clients that could not agree with us on certificates.";
+    text.counter(name, help, doors.handshakes_failed());
 }
 
 fn calls(text: &mut Text, calls: &Calls) {

@@ -30,6 +30,7 @@ use self::meter::Counter;
 use self::queues::Finder;
 use self::samples::Samples;
 use crate::api::{Service, VERSION};
+use crate::door::Doors;
 use crate::raft::Health;
 
 /// What people may see of a server; clones are the same.
@@ -42,6 +43,7 @@ pub struct Inner {
     pub(crate) calls: Arc<Calls>,
     pub(crate) samples: Samples,
     pub(crate) leases: Arc<LeaseCounts>,
+    doors: Arc<Doors>,
     /// How many leaders were seen.
     pub(crate) leaders: Arc<Counter>,
     finder: Finder,
@@ -93,11 +95,13 @@ impl View {
         service: Service,
         chronicle: Arc<Chronicle>,
         leases: Arc<LeaseCounts>,
+        doors: Arc<Doors>,
     ) -> Self {
         Self(Arc::new(Inner {
             service,
             chronicle,
             leases,
+            doors,
             calls: Arc::default(),
             samples: Samples::default(),
             leaders: Arc::default(),
