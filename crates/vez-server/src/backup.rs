@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use openraft::impls::BasicNode;
 use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
 
-use crate::state::{DecodeError, State};
+use crate::state::{DecodeError, Frozen, State};
 use crate::store::directory::{Directory, DirectoryError};
 use crate::store::snapshot::Snapshots;
 use crate::store::{LogId, Members, SnapshotMeta, StoredMembers};
@@ -46,7 +46,7 @@ pub enum RestoreError {
 }
 
 /// The state as a file to be kept.
-pub fn seal(state: &State) -> Vec<u8> {
+pub(crate) fn seal(state: &Frozen) -> Vec<u8> {
     let state = state.encode();
     let mut whole = Vec::with_capacity(state.len() + 2 * BLOCK);
     whole.extend_from_slice(MAGIC);

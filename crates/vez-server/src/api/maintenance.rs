@@ -14,7 +14,6 @@ use vez_api::etcdserverpb::{
 
 use super::Service;
 use crate::backup;
-use crate::state::State;
 
 /// Clients read it to know what they may ask: the API is that of etcd 3.5.
 pub(crate) const VERSION: &str = concat!("3.5.0+vez.", env!("CARGO_PKG_VERSION"));
@@ -85,8 +84,7 @@ impl Maintenance for Service {
     ) -> Result<Response<Self::SnapshotStream>, Status> {
         self.up_to_date().await?;
         // Taken at one moment, and made bytes of while others go on writing.
-        let state = self.replica.read(State::clone);
-        let revision = state.revision();
+        let (revision, state) = self.replica.read(|state| (state.revision(), state.freeze()));
         let whole = tokio::task::spawn_blocking(move || Bytes::from(backup::seal(&state)));
         let whole = whole.await.map_err(|_| Status::unavailable("etcdserver: server stopped"))?;
         let header = self.header(revision);
