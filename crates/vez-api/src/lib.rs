@@ -3,7 +3,7 @@
 //! The code under `generated/` is made of `proto/` by `UPDATE=1 cargo test -p vez-api`, and kept in
 //! the tree so that nobody needs a compiler for it.
 //!
-//! **Invariant:** words only; what they mean is said where they are served.
+//! **Invariant:** words, and how to say them; what they mean is said where they are served.
 
 #![expect(
     clippy::pedantic,
@@ -36,3 +36,7 @@ pub mod log {
     //! What the replicated log holds.
     include!("generated/vez.rs");
 }
+
+mod range;
+
+pub use range::end_of_prefix;

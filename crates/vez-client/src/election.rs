@@ -169,7 +169,7 @@ impl Observer {
         let range = self.client.persist_range(wire::queue(&self.prefix)).await?;
         let revision = range.header.map_or(0, |header| header.revision);
         self.candidates = range.kvs.into_iter().map(|kv| (kv.create_revision, kv)).collect();
-        let end = wire::end_of(&self.prefix);
+        let end = vez_api::end_of_prefix(&self.prefix);
         let watch = Watch::new(self.client.clone(), self.prefix.clone(), end, revision + 1);
         self.watch = Some(watch);
         Ok(())

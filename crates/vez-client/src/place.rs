@@ -259,7 +259,7 @@ impl Place {
             let (revision, range) = self.look(wire::before(&self.prefix, self.fence)).await?;
             let mut ahead: BTreeMap<i64, Entry> =
                 range.kvs.iter().map(|kv| (kv.create_revision, Entry::new(kv))).collect();
-            let end = wire::end_of(&self.prefix);
+            let end = vez_api::end_of_prefix(&self.prefix);
             let mut watch =
                 Watch::new(client.clone(), self.prefix.clone(), end, revision + 1).only_deletions();
             loop {

@@ -81,7 +81,7 @@ impl Client {
     async fn queue_keys(&self, prefix: &str) -> Result<(Vec<Bytes>, i64), Error> {
         let mut request = RangeRequest {
             key: Bytes::copy_from_slice(if prefix.is_empty() { b"\0" } else { prefix.as_bytes() }),
-            range_end: wire::end_of(prefix.as_bytes()),
+            range_end: vez_api::end_of_prefix(prefix.as_bytes()),
             limit: PAGE,
             keys_only: true,
             ..RangeRequest::default()

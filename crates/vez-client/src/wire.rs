@@ -1,6 +1,7 @@
 //! Requests as the recipe needs them.
 
 use bytes::Bytes;
+use vez_api::end_of_prefix;
 use vez_api::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
 use vez_api::etcdserverpb::range_request::{SortOrder, SortTarget};
 use vez_api::etcdserverpb::{
@@ -19,18 +20,6 @@ pub(crate) fn key(name: &str, lease: i64) -> Bytes {
     format!("{name}/{lease:x}").into()
 }
 
-/// The first key that does not begin with the prefix; a zero byte if there is none.
-pub(crate) fn end_of(prefix: &[u8]) -> Bytes {
-    let mut end = prefix.to_vec();
-    while let Some(last) = end.pop() {
-        if last < u8::MAX {
-            end.push(last + 1);
-            return end.into();
-        }
-    }
-    Bytes::from_static(&[0])
-}
-
 /// The key was created at this revision; 0 for not at all.
 pub(crate) fn created_at(key: &Bytes, revision: i64) -> Compare {
     Compare {
@@ -44,7 +33,7 @@ pub(crate) fn created_at(key: &Bytes, revision: i64) -> Compare {
 
 /// There is no key with this prefix.
 pub(crate) fn nobody(prefix: &Bytes) -> Compare {
-    Compare { range_end: end_of(prefix), ..created_at(prefix, 0) }
+    Compare { range_end: end_of_prefix(prefix), ..created_at(prefix, 0) }
 }
 
 pub(crate) fn one(key: &Bytes) -> RangeRequest {
@@ -55,7 +44,7 @@ pub(crate) fn one(key: &Bytes) -> RangeRequest {
 pub(crate) fn queue(prefix: &Bytes) -> RangeRequest {
     RangeRequest {
         key: prefix.clone(),
-        range_end: end_of(prefix),
+        range_end: end_of_prefix(prefix),
         sort_order: SortOrder::Ascend.into(),
         sort_target: SortTarget::Create.into(),
         ..RangeRequest::default()
@@ -110,13 +99,6 @@ pub(crate) fn head(range: Option<RangeResponse>) -> Option<KeyValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_prefix_ends_where_the_next_begins() {
-        assert_eq!(&end_of(b"a/")[..], b"a0");
-        assert_eq!(&end_of(b"a\xff")[..], b"b");
-        assert_eq!(&end_of(b"\xff\xff")[..], b"\0");
-    }
 
     #[test]
     fn keys_are_made_as_the_recipe_says() {

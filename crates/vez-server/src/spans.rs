@@ -17,14 +17,7 @@ pub(crate) struct Span {
 
 impl Span {
     pub(crate) fn prefix(prefix: &[u8]) -> Self {
-        let mut end = prefix.to_vec();
-        while let Some(last) = end.pop() {
-            if last < u8::MAX {
-                end.push(last + 1);
-                return Self { key: Bytes::copy_from_slice(prefix), end: end.into() };
-            }
-        }
-        Self { key: Bytes::copy_from_slice(prefix), end: Bytes::from_static(b"\0") }
+        Self { key: Bytes::copy_from_slice(prefix), end: vez_api::end_of_prefix(prefix) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

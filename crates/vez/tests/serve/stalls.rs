@@ -150,6 +150,8 @@ async fn while_the_disk_hangs_no_lease_ends_and_who_keeps_one_is_answered() {
         assert_eq!(keeper.hear().await, 2);
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
+    let ready = server.page("/readyz");
+    assert!(ready.starts_with("HTTP/1.0 503") && ready.contains("the disk"), "{ready}");
     let before = left(&channel, 2).await;
     assert!(0 < before, "it has {before} s left");
     let thawed = Instant::now();
@@ -158,6 +160,7 @@ async fn while_the_disk_hangs_no_lease_ends_and_who_keeps_one_is_answered() {
     let lived = thawed.elapsed();
     assert!(Duration::from_secs(before.cast_unsigned()) <= lived, "{before} s became {lived:?}");
     keys.put(put("after", "x")).await.expect("it writes again");
+    assert!(server.page("/readyz").contains(" 200 "));
 }
 
 #[tokio::test]

@@ -18,10 +18,7 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) fn summary(&self) -> String {
         let Options { name, data_dir, listen_client, tls, .. } = &self.options;
-        let url = |listen: &Listen| {
-            format!("{}://{}", if listen.tls { "https" } else { "http" }, listen.address)
-        };
-        let clients: Vec<_> = listen_client.iter().map(url).collect();
+        let clients: Vec<_> = listen_client.iter().map(Listen::url).collect();
         let asked = match tls {
             Some(ServerFiles { clients: Some(_), .. }) => ", with certificates only",
             _ => "",
