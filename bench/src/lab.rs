@@ -2,8 +2,7 @@
 //! takes to load, in a real browser.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -11,6 +10,7 @@ use fantoccini::{Client, ClientBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 
+use crate::programs::{self, Running};
 use crate::sim::Scale;
 use crate::table::{Table, Target};
 
@@ -38,15 +38,6 @@ pub(crate) fn measure(scale: Scale) -> Table {
 }
 
 /// Programs that end with the measurement.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 struct Page {
     client: Client,
     _driver: Running,
@@ -56,7 +47,7 @@ struct Page {
 impl Page {
     async fn open() -> anyhow::Result<Self> {
         let (lab, said) =
-            start(Command::new(vez()?).args(["lab", "--listen", "127.0.0.1:0"]), "http")?;
+            start(Command::new(programs::vez()?).args(["lab", "--listen", "127.0.0.1:0"]), "http")?;
         let (driver, port) =
             start(Command::new("chromedriver").arg("--port=0"), "successfully on port ")
                 .context("chromedriver (Debian's chromium-driver) is needed")?;
@@ -139,17 +130,6 @@ impl Page {
         table.compare(name, (median, "ms"), against, median / LOAD_MS, target);
         Ok(())
     }
-}
-
-/// The tool itself, built as it is given to people.
-pub(crate) fn vez() -> anyhow::Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--release", "--package", "vez"])
-        .current_dir(&root)
-        .status()?;
-    anyhow::ensure!(built.success(), "vez cannot be built");
-    Ok(root.join("target/release/vez"))
 }
 
 /// Starts a program and waits for the line that says it is ready.

@@ -9,6 +9,7 @@ mod measure;
 mod net;
 mod ours;
 mod peers;
+mod programs;
 mod serve;
 mod sim;
 mod sizes;

@@ -1,12 +1,14 @@
 //! What the sockets alone can do: processes that send on what they hear.
 
 use std::io::{self, Read as _, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::programs::Running;
 
 /// About what a token with its clock takes.
 const BYTES: usize = 48;
@@ -23,7 +25,7 @@ pub(super) fn passes(n: usize, span: Duration) -> anyhow::Result<f64> {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        relays.push(Relay(relay));
+        relays.push(Relay(Running(relay)));
     }
     let ports = relays.iter_mut().map(Relay::port).collect::<anyhow::Result<Vec<u16>>>()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -55,24 +57,17 @@ pub(super) fn passes(n: usize, span: Duration) -> anyhow::Result<f64> {
 }
 
 /// One that sends on; it ends with us.
-struct Relay(Child);
+struct Relay(Running);
 
 impl Relay {
     fn port(&mut self) -> anyhow::Result<u16> {
         let mut port = [0; 2];
-        self.0.stdout.as_mut().context("its output")?.read_exact(&mut port)?;
+        self.0.0.stdout.as_mut().context("its output")?.read_exact(&mut port)?;
         Ok(u16::from_le_bytes(port))
     }
 
     fn send_to(&mut self, port: u16) -> anyhow::Result<()> {
-        Ok(self.0.stdin.as_mut().context("its input")?.write_all(&port.to_le_bytes())?)
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        Ok(self.0.0.stdin.as_mut().context("its input")?.write_all(&port.to_le_bytes())?)
     }
 }
 

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 use vez_core::{Chance as _, Seeded};
 
-use crate::lab;
+use crate::programs;
 use crate::sim::Scale;
 use crate::table::{Table, Target};
 
@@ -53,7 +53,7 @@ const NODES: u64 = 5;
 const PACE_MS: u32 = 300;
 
 pub(super) fn soak(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
-    let vez = lab::vez()?;
+    let vez = programs::vez()?;
     let seconds = scale.pick(300, 8);
     for (seed, ordeal) in ORDEALS.iter().enumerate() {
         let script = Script::write(ordeal, seconds, seed as u64);

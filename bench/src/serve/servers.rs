@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 
+use crate::programs;
+
 /// How long a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -35,7 +37,7 @@ impl Kind {
         let data = folder.join("data");
         let url = format!("http://127.0.0.1:{port}");
         let mut command = match self {
-            Self::Vez => Command::new(vez()?),
+            Self::Vez => Command::new(programs::vez()?),
             Self::Etcd => Command::new("etcd"),
             Self::ZooKeeper => Command::new("java"),
             Self::Redis => Command::new("redis-server"),
@@ -79,18 +81,6 @@ impl Kind {
         };
         Ok(command)
     }
-}
-
-/// The tool itself, as it is released.
-fn vez() -> anyhow::Result<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let built = Command::new("cargo")
-        .args(["build", "--quiet", "--release", "--package", "vez"])
-        .current_dir(&root)
-        .status()
-        .context("cannot start cargo")?;
-    ensure!(built.success(), "vez does not compile");
-    Ok(root.join("target/release/vez"))
 }
 
 pub(crate) struct Server {
