@@ -174,6 +174,7 @@ fn crates_depend_only_downwards() {
                 "crc32fast",
                 "futures-util",
                 "http-body",
+                "hyper-util",
                 "openraft",
                 "prost",
                 "rand",

@@ -14,18 +14,23 @@ use vez_api::log::{self, command::Command};
 use vez_tls::{Acceptor, ServerFiles};
 
 use crate::api::{Member, Service, Shared};
+use crate::cluster::way::Way;
+use crate::cluster::{Membership, Timing, cluster_id, gate, member_id};
 use crate::door::{self, Caller, Doors};
 use crate::hub::Hub;
 use crate::lessor::Lessor;
-use crate::raft::{self, Leadership, OpenError, Replica};
+use crate::raft::{self, Among, Leadership, OpenError, Replica};
 use crate::seen::View;
 use crate::seen::calls::CountCalls;
 use crate::seen::chronicle::{Cause, Chronicle};
 use crate::seen::keep::LeaseCounts;
 use crate::state::State;
+use crate::store::directory;
 
 /// How long requests under way may take when the server is stopped.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// The most connections of other members at a time.
+const PEERS_MAX: usize = 1_000;
 /// When ending a lease failed (a full disk, say), it is tried again after this.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -76,7 +81,9 @@ pub struct Options {
     pub listen_client: Vec<Listen>,
     pub tls: Option<ServerFiles>,
     pub advertise_client: Vec<String>,
-    pub advertise_peer: Vec<String>,
+    /// A cluster of one that nobody may join, if there is none.
+    pub membership: Option<Membership>,
+    pub timing: Timing,
     pub limits: Limits,
 }
 
@@ -97,6 +104,7 @@ pub struct Server {
     urls: Vec<String>,
     view: View,
     stop: watch::Sender<bool>,
+    peers_stop: watch::Sender<bool>,
     doors: JoinSet<()>,
     chores: JoinSet<()>,
 }
@@ -104,13 +112,15 @@ pub struct Server {
 impl Server {
     /// Opens the data, the doors, and is ready when it returns.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        let tls = options.tls.map(|files| Acceptor::load(files, &["h2"])).transpose()?;
+        let tls = options.tls.clone().map(|files| Acceptor::load(files, &["h2"])).transpose()?;
         let (listeners, urls) = listen(&options.listen_client, tls.map(Arc::new)).await?;
+        let peer_doors = options.membership.as_ref().map_or(&[][..], |peers| &peers.listen);
+        let (peer_listeners, _) = listen(peer_doors, None).await?;
         let hub = Arc::new(Hub::default());
-        let replica = Replica::open(raft::Options::new(options.data_dir)).await?;
+        let replica = open(&options).await?;
         let lessor = Arc::new(Lessor::new({
             let replica = replica.clone();
-            move || replica.hangs().is_some()
+            move || replica.hangs().is_some() || !replica.has_majority()
         }));
         let keep = options.limits.history;
         let full = Arc::new(Notify::new());
@@ -141,7 +151,8 @@ impl Server {
             true => urls.clone(),
             false => options.advertise_client,
         };
-        let member = Member { name: options.name, peer_urls: options.advertise_peer, client_urls };
+        let peer_urls = options.membership.map_or_else(Vec::new, |peers| peers.advertise);
+        let member = Member { name: options.name, peer_urls, client_urls };
         let mut chores = JoinSet::new();
         let mut leadership = replica.leadership();
         // Before anybody can ask: a lease without time would look like one that ended.
@@ -165,7 +176,14 @@ impl Server {
                 serve_callers(service.clone(), view.count_calls(), callers, stopped.clone());
             doors.spawn(served);
         }
-        Ok(Self { replica, urls, view, stop, doors, chores })
+        // They are heard to the end.
+        let (peers_stop, _) = watch::channel(false);
+        let peers_seen = Arc::new(Doors::new(PEERS_MAX));
+        for (listener, tls) in peer_listeners {
+            let peers = door::open(listener, tls, Arc::clone(&peers_seen), peers_stop.subscribe());
+            chores.spawn(gate::serve(service.clone(), peers));
+        }
+        Ok(Self { replica, urls, view, stop, peers_stop, doors, chores })
     }
 
     /// Where clients are heard.
@@ -185,9 +203,25 @@ impl Server {
         // Watches last as long as their clients want, which is no reason to wait for them.
         tokio::time::timeout(FAREWELL, doors).await.ok();
         self.doors.shutdown().await;
+        self.peers_stop.send_replace(true);
         self.chores.shutdown().await;
         self.replica.shutdown().await;
     }
+}
+
+/// Takes the data: as one of several, if that was asked for.
+async fn open(options: &Options) -> Result<Replica, OpenError> {
+    let mut wanted = raft::Options::new(&options.data_dir);
+    wanted.timing = options.timing;
+    let Some(membership) = &options.membership else { return Replica::open(wanted).await };
+    let members = membership.members();
+    // Whose data it is was settled when it was made.
+    if directory::identity(&options.data_dir)?.is_none() {
+        let own = membership.initial.get(&options.name);
+        wanted.cluster = Some(cluster_id(members.keys().copied()));
+        wanted.member = own.map(|urls| member_id(urls, &membership.token));
+    }
+    Replica::open_among(wanted, Among { members, way: Way::default() }).await
 }
 
 type Listener = (TcpListener, Option<Arc<Acceptor>>);

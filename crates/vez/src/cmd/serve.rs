@@ -1,5 +1,6 @@
 //! `vez serve`: the service.
 
+mod cluster;
 mod config;
 mod notify;
 mod settings;
@@ -18,6 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use url::Url;
 use vez_server::Server;
 
+use self::cluster::Cluster;
 use self::config::Mistakes;
 use self::settings::Settings;
 use super::{Outcome, output};
@@ -70,6 +72,8 @@ pub struct Serve {
         default_value = "http://127.0.0.1:2381"
     )]
     listen_metrics_urls: Url,
+    #[command(flatten)]
+    cluster: Cluster,
     /// The certificate shown at https:// URLs; read anew when it changes, as all of these are.
     #[arg(long, env = "ETCD_CERT_FILE", value_name = "FILE")]
     cert_file: Option<PathBuf>,

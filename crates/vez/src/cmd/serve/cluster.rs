@@ -1,0 +1,192 @@
+//! The flags of `vez serve` that are about other members.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use url::Url;
+use vez_server::Listen;
+use vez_server::cluster::{Membership, Timing};
+
+use super::settings::{address, origin};
+
+#[derive(clap::Args)]
+pub(super) struct Cluster {
+    /// The first members of the cluster, this one among them; all are told the same. Counts only
+    /// while there is no data yet.
+    #[arg(
+        long,
+        env = "ETCD_INITIAL_CLUSTER",
+        value_name = "NAME=URL",
+        value_delimiter = ',',
+        help_heading = "Several servers"
+    )]
+    initial_cluster: Vec<String>,
+    /// Tells clusters apart that are made of the same addresses.
+    #[arg(
+        long,
+        env = "ETCD_INITIAL_CLUSTER_TOKEN",
+        value_name = "TOKEN",
+        default_value = "etcd-cluster",
+        help_heading = "Several servers"
+    )]
+    initial_cluster_token: String,
+    /// Where other members are heard; what --initial-cluster says of this one, if not said.
+    #[arg(
+        long,
+        env = "ETCD_LISTEN_PEER_URLS",
+        value_name = "URL",
+        value_delimiter = ',',
+        help_heading = "Several servers"
+    )]
+    listen_peer_urls: Vec<Url>,
+    /// Where other members are told to come; what --initial-cluster says of this one, if not said.
+    #[arg(
+        long,
+        env = "ETCD_INITIAL_ADVERTISE_PEER_URLS",
+        value_name = "URL",
+        value_delimiter = ',',
+        help_heading = "Several servers"
+    )]
+    initial_advertise_peer_urls: Vec<Url>,
+    /// How often a leader says that it is there.
+    #[arg(
+        long,
+        env = "ETCD_HEARTBEAT_INTERVAL",
+        value_name = "MILLISECONDS",
+        default_value_t = 50,
+        help_heading = "Several servers"
+    )]
+    heartbeat_interval: u64,
+    /// Who hears nothing of a leader for this long stands for election, at the latest.
+    #[arg(
+        long,
+        env = "ETCD_ELECTION_TIMEOUT",
+        value_name = "MILLISECONDS",
+        default_value_t = 500,
+        help_heading = "Several servers"
+    )]
+    election_timeout: u64,
+}
+
+impl Cluster {
+    /// Whom this server, called `name`, is with; nobody, if no such flag was given.
+    pub(super) fn membership(
+        &self,
+        name: &str,
+        insecure: bool,
+    ) -> Result<Option<Membership>, Vec<String>> {
+        if self.initial_cluster.is_empty() && self.listen_peer_urls.is_empty() {
+            if self.initial_advertise_peer_urls.is_empty() {
+                return Ok(None);
+            }
+            return Err(vec![
+                "--initial-advertise-peer-urls: expected --initial-cluster or --listen-peer-urls, \
+                 too"
+                    .to_owned(),
+            ]);
+        }
+        let mut mistakes = Vec::new();
+        let mut initial = BTreeMap::<String, Vec<String>>::new();
+        for member in &self.initial_cluster {
+            match parse(member) {
+                Ok((name, url)) => initial.entry(name).or_default().push(origin(&url)),
+                Err(why) => mistakes.push(why),
+            }
+        }
+        let advertise = match &self.initial_advertise_peer_urls[..] {
+            [] => initial.get(name).cloned().unwrap_or_else(|| {
+                self.listen_peer_urls.iter().map(origin).collect()
+            }),
+            urls => urls.iter().map(origin).collect(),
+        };
+        if self.initial_cluster.is_empty() {
+            initial.insert(name.to_owned(), advertise.clone());
+        }
+        mistakes.extend(mismatch(name, &initial, &advertise));
+        let mut listen = Vec::new();
+        let own: Vec<Url> = advertise.iter().filter_map(|url| url.parse().ok()).collect();
+        let wanted = if self.listen_peer_urls.is_empty() { &own } else { &self.listen_peer_urls };
+        for url in wanted {
+            match door(url, insecure) {
+                Ok(door) => listen.push(door),
+                Err(why) => mistakes.push(why),
+            }
+        }
+        let token = self.initial_cluster_token.clone();
+        match mistakes.is_empty() {
+            true => Ok(Some(Membership { listen, advertise, token, initial })),
+            false => Err(mistakes),
+        }
+    }
+
+    pub(super) fn timing(&self) -> Result<Timing, String> {
+        let (heartbeat, election) = (self.heartbeat_interval, self.election_timeout);
+        if heartbeat < 1 {
+            return Err("--heartbeat-interval: expected at least 1, found 0".to_owned());
+        }
+        if election < heartbeat.saturating_mul(5) {
+            return Err(format!(
+                "--election-timeout: expected at least five times --heartbeat-interval, which is \
+                 {heartbeat}; found {election}"
+            ));
+        }
+        if !(50..=50_000).contains(&election) {
+            return Err(format!("--election-timeout: expected 50 to 50000, found {election}"));
+        }
+        let [heartbeat, election] = [heartbeat, election].map(Duration::from_millis);
+        Ok(Timing { heartbeat, election })
+    }
+}
+
+fn parse(member: &str) -> Result<(String, Url), String> {
+    let wrong = || format!("--initial-cluster: expected NAME=http://HOST:PORT, found {member}");
+    let (name, url) = member.split_once('=').ok_or_else(wrong)?;
+    let url: Url = url.parse().map_err(|_| wrong())?;
+    let is_url = matches!(url.scheme(), "http" | "https") && url.port_or_known_default().is_some();
+    let is_name = !name.is_empty() && !name.contains(char::is_whitespace);
+    (is_url && is_name).then(|| (name.to_owned(), url)).ok_or_else(wrong)
+}
+
+/// What is wrong with what others are told of this member.
+fn mismatch(
+    name: &str,
+    initial: &BTreeMap<String, Vec<String>>,
+    advertise: &[String],
+) -> Option<String> {
+    let sorted = |urls: &[String]| {
+        let mut urls = urls.to_vec();
+        urls.sort_unstable();
+        urls
+    };
+    if name.contains(char::is_whitespace) {
+        return Some(format!("--name: expected no spaces in a cluster, found {name}"));
+    }
+    let Some(own) = initial.get(name) else {
+        return Some(format!(
+            "--initial-cluster: expected this server, which is called {name} (--name), among its \
+             members"
+        ));
+    };
+    (sorted(own) != sorted(advertise)).then(|| {
+        format!(
+            "--initial-advertise-peer-urls: expected what --initial-cluster says of {name}, {}; \
+             found {}",
+            own.join(","),
+            advertise.join(",")
+        )
+    })
+}
+
+fn door(url: &Url, insecure: bool) -> Result<Listen, String> {
+    if url.scheme() != "http" {
+        return Err(format!("{url}: expected http://, found {}://", url.scheme()));
+    }
+    let address = address(url)?;
+    if !address.ip().is_loopback() && !insecure {
+        return Err(format!(
+            "{url}: anybody could come there, unencrypted and unasked; \
+             expected an address of this machine only (127.0.0.1), or --insecure"
+        ));
+    }
+    Ok(Listen { address, tls: false })
+}
