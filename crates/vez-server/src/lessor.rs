@@ -286,6 +286,9 @@ impl Lessor {
     }
 
     fn look(&self, book: &mut Book) -> Duration {
+        if !book.leads {
+            return Duration::ZERO;
+        }
         book.clock.look((self.log_hangs)())
     }
 

@@ -15,7 +15,9 @@ use vez_tls::{Acceptor, ServerFiles};
 
 use crate::api::{Member, Service, Shared};
 use crate::cluster::way::Way;
-use crate::cluster::{Membership, Timing, cluster_id, gate, member_id};
+use crate::cluster::{
+    Card, Membership, PeerTls, Timing, cluster_id, gate, member_id, reception,
+};
 use crate::door::{self, Caller, Doors};
 use crate::hub::Hub;
 use crate::lessor::Lessor;
@@ -97,6 +99,8 @@ pub enum StartError {
     Tls(#[from] vez_tls::Error),
     #[error("{0} needs a certificate")]
     NoCertificate(String),
+    #[error("the cluster cannot be joined: {0}")]
+    Join(String),
 }
 
 pub struct Server {
@@ -105,6 +109,7 @@ pub struct Server {
     view: View,
     stop: watch::Sender<bool>,
     peers_stop: watch::Sender<bool>,
+    removed: watch::Receiver<bool>,
     doors: JoinSet<()>,
     chores: JoinSet<()>,
 }
@@ -115,9 +120,12 @@ impl Server {
         let tls = options.tls.clone().map(|files| Acceptor::load(files, &["h2"])).transpose()?;
         let (listeners, urls) = listen(&options.listen_client, tls.map(Arc::new)).await?;
         let peer_doors = options.membership.as_ref().map_or(&[][..], |peers| &peers.listen);
-        let (peer_listeners, _) = listen(peer_doors, None).await?;
+        let peer_tls = options.membership.as_ref().and_then(|peers| peers.tls.as_ref());
+        let acceptor = peer_tls.map(PeerTls::acceptor).transpose()?;
+        let (peer_listeners, _) = listen(peer_doors, acceptor.map(Arc::new)).await?;
         let hub = Arc::new(Hub::default());
-        let replica = open(&options).await?;
+        let way = Way::new(peer_tls.map(PeerTls::connector).transpose()?);
+        let replica = open(&options, &way).await?;
         let lessor = Arc::new(Lessor::new({
             let replica = replica.clone();
             move || replica.hangs().is_some() || !replica.has_majority()
@@ -151,7 +159,9 @@ impl Server {
             true => urls.clone(),
             false => options.advertise_client,
         };
-        let peer_urls = options.membership.map_or_else(Vec::new, |peers| peers.advertise);
+        let (peer_urls, token) = options.membership.map_or_else(Default::default, |peers| {
+            (peers.advertise, Arc::<str>::from(peers.token))
+        });
         let member = Member { name: options.name, peer_urls, client_urls };
         let mut chores = JoinSet::new();
         let mut leadership = replica.leadership();
@@ -181,9 +191,23 @@ impl Server {
         let peers_seen = Arc::new(Doors::new(PEERS_MAX));
         for (listener, tls) in peer_listeners {
             let peers = door::open(listener, tls, Arc::clone(&peers_seen), peers_stop.subscribe());
-            chores.spawn(gate::serve(service.clone(), peers));
+            chores.spawn(gate::serve(service.clone(), Arc::clone(&token), peers));
         }
-        Ok(Self { replica, urls, view, stop, peers_stop, doors, chores })
+        let (remove, removed) = watch::channel(false);
+        if replica.has_peers() {
+            let (name, peer_urls) = (service.member.name.clone(), service.member.peer_urls.clone());
+            let client_urls = service.member.client_urls.clone();
+            let card = Card { name, peer_urls, client_urls, is_candidate: false };
+            let publishing = replica.clone();
+            chores.spawn(async move { publishing.publish(card).await });
+            let replica = replica.clone();
+            chores.spawn(async move {
+                replica.removed(way, token).await;
+                tracing::error!("this member has been removed from the cluster");
+                remove.send_replace(true);
+            });
+        }
+        Ok(Self { replica, urls, view, stop, peers_stop, removed, doors, chores })
     }
 
     /// Where clients are heard.
@@ -196,8 +220,20 @@ impl Server {
         self.view.clone()
     }
 
+    /// Returns when this member has been removed from its cluster: nothing it says counts then.
+    pub async fn removed(&mut self) {
+        if self.removed.wait_for(|removed| *removed).await.is_err() {
+            // It never is.
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Lets requests under way finish, closes what never ends by itself, and the data.
     pub async fn stop(mut self) {
+        // Before anything else: whoever waits then waits for the next leader, not for its election.
+        if !matches!(self.replica.hand_over(None).await, Ok(true)) {
+            tracing::info!("nobody else leads");
+        }
         self.stop.send_replace(true);
         let doors = async { while self.doors.join_next().await.is_some() {} };
         // Watches last as long as their clients want, which is no reason to wait for them.
@@ -210,18 +246,22 @@ impl Server {
 }
 
 /// Takes the data: as one of several, if that was asked for.
-async fn open(options: &Options) -> Result<Replica, OpenError> {
+async fn open(options: &Options, way: &Way) -> Result<Replica, StartError> {
     let mut wanted = raft::Options::new(&options.data_dir);
     wanted.timing = options.timing;
-    let Some(membership) = &options.membership else { return Replica::open(wanted).await };
+    let Some(membership) = &options.membership else { return Ok(Replica::open(wanted).await?) };
     let members = membership.members();
     // Whose data it is was settled when it was made.
-    if directory::identity(&options.data_dir)?.is_none() {
+    let known = directory::identity(&options.data_dir).map_err(OpenError::from)?;
+    if known.is_none() && membership.is_existing {
+        let joined = reception::join(membership, way).await.map_err(StartError::Join)?;
+        (wanted.cluster, wanted.member) = (Some(joined.cluster), Some(joined.member));
+    } else if known.is_none() {
         let own = membership.initial.get(&options.name);
         wanted.cluster = Some(cluster_id(members.keys().copied()));
         wanted.member = own.map(|urls| member_id(urls, &membership.token));
     }
-    Replica::open_among(wanted, Among { members, way: Way::default() }).await
+    Ok(Replica::open_among(wanted, Among { members, way: way.clone() }).await?)
 }
 
 type Listener = (TcpListener, Option<Arc<Acceptor>>);

@@ -180,6 +180,95 @@ pub struct TimeToLiveResponse {
     #[prost(message, optional, tag = "2")]
     pub refusal: ::core::option::Option<Refusal>,
 }
+/// A change of who belongs to the cluster.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChangeRequest {
+    #[prost(oneof = "change_request::Change", tags = "1, 2, 3, 4, 5")]
+    pub change: ::core::option::Option<change_request::Change>,
+}
+/// Nested message and enum types in `ChangeRequest`.
+pub mod change_request {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Add {
+        #[prost(string, repeated, tag = "1")]
+        pub peer_urls: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+        #[prost(bool, tag = "2")]
+        pub is_learner: bool,
+    }
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Update {
+        #[prost(uint64, tag = "1")]
+        pub member: u64,
+        #[prost(string, repeated, tag = "2")]
+        pub peer_urls: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    }
+    /// What a member says of itself.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Publish {
+        #[prost(uint64, tag = "1")]
+        pub member: u64,
+        #[prost(string, tag = "2")]
+        pub name: ::prost::alloc::string::String,
+        #[prost(string, repeated, tag = "3")]
+        pub client_urls: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+        /// Counts only if nobody knows any yet.
+        #[prost(string, repeated, tag = "4")]
+        pub peer_urls: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    }
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Change {
+        #[prost(message, tag = "1")]
+        Add(Add),
+        #[prost(uint64, tag = "2")]
+        Promote(u64),
+        #[prost(message, tag = "3")]
+        Update(Update),
+        #[prost(uint64, tag = "4")]
+        Remove(u64),
+        #[prost(message, tag = "5")]
+        Publish(Publish),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ChangeResponse {
+    /// The entry that holds the change.
+    #[prost(uint64, tag = "1")]
+    pub index: u64,
+    /// Who was added.
+    #[prost(uint64, tag = "2")]
+    pub member: u64,
+    #[prost(message, optional, tag = "3")]
+    pub refusal: ::core::option::Option<Refusal>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GreetRequest {
+    /// What whoever wants to join believes to be the cluster's.
+    #[prost(string, tag = "1")]
+    pub token: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct GreetResponse {
+    #[prost(uint64, tag = "1")]
+    pub cluster: u64,
+    /// Who belongs to it, as a majority agreed in this entry.
+    #[prost(message, optional, tag = "2")]
+    pub agreed: ::core::option::Option<LogId>,
+    #[prost(message, repeated, tag = "3")]
+    pub seats: ::prost::alloc::vec::Vec<greet_response::Seat>,
+}
+/// Nested message and enum types in `GreetResponse`.
+pub mod greet_response {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct Seat {
+        #[prost(uint64, tag = "1")]
+        pub id: u64,
+        /// As the log keeps it.
+        #[prost(string, tag = "2")]
+        pub address: ::prost::alloc::string::String,
+        #[prost(bool, tag = "3")]
+        pub is_voter: bool,
+    }
+}
 /// Generated client implementations.
 pub mod peer_client {
     #![allow(
@@ -433,6 +522,24 @@ pub mod peer_client {
             req.extensions_mut().insert(GrpcMethod::new("vezpeer.Peer", "TimeToLive"));
             self.inner.unary(req, path, codec).await
         }
+        pub async fn change(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ChangeRequest>,
+        ) -> std::result::Result<tonic::Response<super::ChangeResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/vezpeer.Peer/Change");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("vezpeer.Peer", "Change"));
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -501,6 +608,10 @@ pub mod peer_server {
             tonic::Response<super::TimeToLiveResponse>,
             tonic::Status,
         >;
+        async fn change(
+            &self,
+            request: tonic::Request<super::ChangeRequest>,
+        ) -> std::result::Result<tonic::Response<super::ChangeResponse>, tonic::Status>;
     }
     #[derive(Debug)]
     pub struct PeerServer<T> {
@@ -934,6 +1045,49 @@ pub mod peer_server {
                     };
                     Box::pin(fut)
                 }
+                "/vezpeer.Peer/Change" => {
+                    #[allow(non_camel_case_types)]
+                    struct ChangeSvc<T: Peer>(pub Arc<T>);
+                    impl<T: Peer> tonic::server::UnaryService<super::ChangeRequest>
+                    for ChangeSvc<T> {
+                        type Response = super::ChangeResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ChangeRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Peer>::change(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ChangeSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
                 _ => {
                     Box::pin(async move {
                         let mut response = http::Response::new(
@@ -971,6 +1125,285 @@ pub mod peer_server {
     /// Generated gRPC service name
     pub const SERVICE_NAME: &str = "vezpeer.Peer";
     impl<T> tonic::server::NamedService for PeerServer<T> {
+        const NAME: &'static str = SERVICE_NAME;
+    }
+}
+/// Generated client implementations.
+pub mod reception_client {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    use tonic::codegen::http::Uri;
+    /// Open to whoever does not belong to the cluster yet, or any more.
+    #[derive(Debug, Clone)]
+    pub struct ReceptionClient<T> {
+        inner: tonic::client::Grpc<T>,
+    }
+    impl<T> ReceptionClient<T>
+    where
+        T: tonic::client::GrpcService<tonic::body::Body>,
+        T::Error: Into<StdError>,
+        T::ResponseBody: Body<Data = Bytes> + std::marker::Send + 'static,
+        <T::ResponseBody as Body>::Error: Into<StdError> + std::marker::Send,
+    {
+        pub fn new(inner: T) -> Self {
+            let inner = tonic::client::Grpc::new(inner);
+            Self { inner }
+        }
+        pub fn with_origin(inner: T, origin: Uri) -> Self {
+            let inner = tonic::client::Grpc::with_origin(inner, origin);
+            Self { inner }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> ReceptionClient<InterceptedService<T, F>>
+        where
+            F: tonic::service::Interceptor,
+            T::ResponseBody: Default,
+            T: tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+                Response = http::Response<
+                    <T as tonic::client::GrpcService<tonic::body::Body>>::ResponseBody,
+                >,
+            >,
+            <T as tonic::codegen::Service<
+                http::Request<tonic::body::Body>,
+            >>::Error: Into<StdError> + std::marker::Send + std::marker::Sync,
+        {
+            ReceptionClient::new(InterceptedService::new(inner, interceptor))
+        }
+        /// Compress requests with the given encoding.
+        ///
+        /// This requires the server to support it otherwise it might respond with an
+        /// error.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.send_compressed(encoding);
+            self
+        }
+        /// Enable decompressing responses.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.inner = self.inner.accept_compressed(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_decoding_message_size(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.inner = self.inner.max_encoding_message_size(limit);
+            self
+        }
+        pub async fn greet(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GreetRequest>,
+        ) -> std::result::Result<tonic::Response<super::GreetResponse>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/vezpeer.Reception/Greet");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("vezpeer.Reception", "Greet"));
+            self.inner.unary(req, path, codec).await
+        }
+    }
+}
+/// Generated server implementations.
+pub mod reception_server {
+    #![allow(
+        unused_variables,
+        dead_code,
+        missing_docs,
+        clippy::wildcard_imports,
+        clippy::let_unit_value,
+    )]
+    use tonic::codegen::*;
+    /// Generated trait containing gRPC methods that should be implemented for use with ReceptionServer.
+    #[async_trait]
+    pub trait Reception: std::marker::Send + std::marker::Sync + 'static {
+        async fn greet(
+            &self,
+            request: tonic::Request<super::GreetRequest>,
+        ) -> std::result::Result<tonic::Response<super::GreetResponse>, tonic::Status>;
+    }
+    /// Open to whoever does not belong to the cluster yet, or any more.
+    #[derive(Debug)]
+    pub struct ReceptionServer<T> {
+        inner: Arc<T>,
+        accept_compression_encodings: EnabledCompressionEncodings,
+        send_compression_encodings: EnabledCompressionEncodings,
+        max_decoding_message_size: Option<usize>,
+        max_encoding_message_size: Option<usize>,
+    }
+    impl<T> ReceptionServer<T> {
+        pub fn new(inner: T) -> Self {
+            Self::from_arc(Arc::new(inner))
+        }
+        pub fn from_arc(inner: Arc<T>) -> Self {
+            Self {
+                inner,
+                accept_compression_encodings: Default::default(),
+                send_compression_encodings: Default::default(),
+                max_decoding_message_size: None,
+                max_encoding_message_size: None,
+            }
+        }
+        pub fn with_interceptor<F>(
+            inner: T,
+            interceptor: F,
+        ) -> InterceptedService<Self, F>
+        where
+            F: tonic::service::Interceptor,
+        {
+            InterceptedService::new(Self::new(inner), interceptor)
+        }
+        /// Enable decompressing requests with the given encoding.
+        #[must_use]
+        pub fn accept_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.accept_compression_encodings.enable(encoding);
+            self
+        }
+        /// Compress responses with the given encoding, if the client supports it.
+        #[must_use]
+        pub fn send_compressed(mut self, encoding: CompressionEncoding) -> Self {
+            self.send_compression_encodings.enable(encoding);
+            self
+        }
+        /// Limits the maximum size of a decoded message.
+        ///
+        /// Default: `4MB`
+        #[must_use]
+        pub fn max_decoding_message_size(mut self, limit: usize) -> Self {
+            self.max_decoding_message_size = Some(limit);
+            self
+        }
+        /// Limits the maximum size of an encoded message.
+        ///
+        /// Default: `usize::MAX`
+        #[must_use]
+        pub fn max_encoding_message_size(mut self, limit: usize) -> Self {
+            self.max_encoding_message_size = Some(limit);
+            self
+        }
+    }
+    impl<T, B> tonic::codegen::Service<http::Request<B>> for ReceptionServer<T>
+    where
+        T: Reception,
+        B: Body + std::marker::Send + 'static,
+        B::Error: Into<StdError> + std::marker::Send + 'static,
+    {
+        type Response = http::Response<tonic::body::Body>;
+        type Error = std::convert::Infallible;
+        type Future = BoxFuture<Self::Response, Self::Error>;
+        fn poll_ready(
+            &mut self,
+            _cx: &mut Context<'_>,
+        ) -> Poll<std::result::Result<(), Self::Error>> {
+            Poll::Ready(Ok(()))
+        }
+        fn call(&mut self, req: http::Request<B>) -> Self::Future {
+            match req.uri().path() {
+                "/vezpeer.Reception/Greet" => {
+                    #[allow(non_camel_case_types)]
+                    struct GreetSvc<T: Reception>(pub Arc<T>);
+                    impl<T: Reception> tonic::server::UnaryService<super::GreetRequest>
+                    for GreetSvc<T> {
+                        type Response = super::GreetResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GreetRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Reception>::greet(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GreetSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                _ => {
+                    Box::pin(async move {
+                        let mut response = http::Response::new(
+                            tonic::body::Body::default(),
+                        );
+                        let headers = response.headers_mut();
+                        headers
+                            .insert(
+                                tonic::Status::GRPC_STATUS,
+                                (tonic::Code::Unimplemented as i32).into(),
+                            );
+                        headers
+                            .insert(
+                                http::header::CONTENT_TYPE,
+                                tonic::metadata::GRPC_CONTENT_TYPE,
+                            );
+                        Ok(response)
+                    })
+                }
+            }
+        }
+    }
+    impl<T> Clone for ReceptionServer<T> {
+        fn clone(&self) -> Self {
+            let inner = self.inner.clone();
+            Self {
+                inner,
+                accept_compression_encodings: self.accept_compression_encodings,
+                send_compression_encodings: self.send_compression_encodings,
+                max_decoding_message_size: self.max_decoding_message_size,
+                max_encoding_message_size: self.max_encoding_message_size,
+            }
+        }
+    }
+    /// Generated gRPC service name
+    pub const SERVICE_NAME: &str = "vezpeer.Reception";
+    impl<T> tonic::server::NamedService for ReceptionServer<T> {
         const NAME: &'static str = SERVICE_NAME;
     }
 }

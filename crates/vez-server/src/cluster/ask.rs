@@ -10,14 +10,16 @@ use tokio::time::{Instant, timeout_at};
 use tonic::{Code, ConnectError, Status};
 use vez_api::etcdserverpb::{LeaseTimeToLiveRequest, LeaseTimeToLiveResponse};
 use vez_api::log::Command;
+use vez_api::peer::change_request::Change;
 use vez_api::peer::propose_response::Answer;
 use vez_api::peer::{
-    ProposeResponse, ReadIndexRequest, ReadIndexResponse, Refusal, RenewRequest, RenewResponse,
+    ChangeRequest, ChangeResponse, ProposeResponse, ReadIndexRequest, ReadIndexResponse, Refusal, RenewRequest, RenewResponse,
     TimeToLiveResponse,
 };
 
 use super::gate::Gate;
 use super::link::Link;
+use super::members::Changed;
 use crate::api::{Service, status};
 use crate::raft::{ProposeError, Replica};
 use crate::state::Response;
@@ -84,17 +86,17 @@ impl Replica {
         }
     }
 
-    /// Asks the leader; gives up when another leads and nothing came for another while.
+    /// Asks the leader; gives up when another leads, and nothing came for a while after that.
     async fn told<T>(
         &self,
         leader: u64,
-        limit: Instant,
+        (limit, grace): (Instant, Duration),
         asked: impl Future<Output = Result<tonic::Response<T>, Status>>,
     ) -> Told<T> {
         let mut leadership = self.leadership();
         let deposed = async {
             if leadership.wait_for(|now| now.leader != Some(leader)).await.is_ok() {
-                tokio::time::sleep(self.timing().election).await;
+                tokio::time::sleep(grace).await;
             }
         };
         let answer = tokio::select! {
@@ -120,14 +122,17 @@ impl Replica {
         loop {
             let outcome = match self.lead() {
                 Lead::Nowhere => Err(not_leader()),
-                Lead::Here => timeout_at(limit, self.propose_here(command.clone()))
-                    .await
-                    .unwrap_or(Err(ProposeError::Late)),
+                Lead::Here => tokio::select! {
+                    outcome = self.propose_here(command.clone()) => outcome,
+                    () = self.abandoned(limit) => Err(ProposeError::Late),
+                },
                 Lead::There(leader, link) => {
                     let asked = async {
                         link.client()?.propose(link.address(command.clone())).await
                     };
-                    match self.told(leader, limit, asked).await {
+                    // Who has handed over says what became of what it was asked before.
+                    let grace = self.timing().election / 4;
+                    match self.told(leader, (limit, grace), asked).await {
                         Told::Answer(answer) => answered(answer),
                         Told::NotTaken => Err(not_leader()),
                         Told::Unknown => Err(ProposeError::Unknown),
@@ -140,6 +145,54 @@ impl Replica {
                     return Ok(response);
                 }
                 Err(ProposeError::NotLeader { .. }) => self.pause(patience).await?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Returns when nobody but this leader has been heard for long, or when it takes too long.
+    async fn abandoned(&self, limit: Instant) {
+        let election = self.timing().election;
+        let mut looks = 0;
+        while looks < 2 && Instant::now() < limit {
+            tokio::time::sleep(election / 2).await;
+            looks = if self.has_majority() { 0 } else { looks + 1 };
+        }
+    }
+
+    /// Changes who belongs to the cluster; that can be seen here when it returns.
+    pub(crate) async fn change_anywhere(&self, change: Change) -> Result<Changed, ProposeError> {
+        let (patience, limit) = (self.patience(), self.limit());
+        loop {
+            let outcome = match self.lead() {
+                Lead::Nowhere => Err(not_leader()),
+                Lead::Here => timeout_at(limit, self.change_here(change.clone()))
+                    .await
+                    .unwrap_or(Err(ProposeError::Late)),
+                Lead::There(leader, link) => {
+                    let word = ChangeRequest { change: Some(change.clone()) };
+                    let asked = async { link.client()?.change(link.address(word)).await };
+                    let grace = self.timing().election / 4;
+                    match self.told(leader, (limit, grace), asked).await {
+                        Told::Answer(ChangeResponse { refusal: Some(refusal), .. }) => {
+                            Err(refused(refusal))
+                        }
+                        Told::Answer(ChangeResponse { index, member, .. }) => {
+                            Ok(Changed { index, member })
+                        }
+                        Told::NotTaken => Err(not_leader()),
+                        Told::Unknown => Err(ProposeError::Unknown),
+                    }
+                }
+            };
+            match outcome {
+                Ok(changed) => {
+                    self.applied(changed.index, limit).await?;
+                    return Ok(changed);
+                }
+                Err(ProposeError::NotLeader { .. } | ProposeError::NoMajority) => {
+                    self.pause(patience).await?;
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -175,7 +228,7 @@ impl Replica {
                         link.client()?.read_index(link.address(ReadIndexRequest {})).await
                     };
                     if let Told::Answer(ReadIndexResponse { index, refusal: None }) =
-                        self.told(leader, limit, asked).await
+                        self.told(leader, (limit, Duration::ZERO), asked).await
                     {
                         return Ok(index);
                     }
@@ -219,7 +272,7 @@ impl Service {
                     let word = RenewRequest { leases: vec![lease] };
                     let asked = async { link.client()?.renew(link.address(word)).await };
                     if let Told::Answer(RenewResponse { seconds, refusal: None }) =
-                        self.replica.told(leader, limit, asked).await
+                        self.replica.told(leader, (limit, Duration::ZERO), asked).await
                     {
                         return Ok(seconds.first().copied().unwrap_or(0));
                     }
@@ -257,7 +310,7 @@ impl Service {
                 Lead::There(leader, link) => {
                     let asked = async { link.client()?.time_to_live(link.address(request)).await };
                     if let Told::Answer(TimeToLiveResponse { answer: Some(answer), .. }) =
-                        self.replica.told(leader, limit, asked).await
+                        self.replica.told(leader, (limit, Duration::ZERO), asked).await
                     {
                         return Ok(answer);
                     }
@@ -287,6 +340,20 @@ impl Gate {
             Err(error) => (0, Answer::Refusal(refusal(error))),
         };
         ProposeResponse { index, answer: Some(answer) }
+    }
+
+    pub(super) async fn change_here(&self, request: ChangeRequest) -> ChangeResponse {
+        let Some(change) = request.change else {
+            let text = "vez: this member does not know such a change".to_owned();
+            let refusal = Refusal { is_not_leader: false, code: Code::Unimplemented.into(), text };
+            return ChangeResponse { refusal: Some(refusal), ..ChangeResponse::default() };
+        };
+        match self.service.replica.change_here(change).await {
+            Ok(Changed { index, member }) => ChangeResponse { index, member, refusal: None },
+            Err(error) => {
+                ChangeResponse { refusal: Some(refusal(error)), ..ChangeResponse::default() }
+            }
+        }
     }
 
     pub(super) async fn read_index_here(&self) -> ReadIndexResponse {
@@ -332,6 +399,11 @@ fn refusal(error: ProposeError) -> Refusal {
     Refusal { is_not_leader, code: status.code().into(), text: status.message().to_owned() }
 }
 
+fn refused(refusal: Refusal) -> ProposeError {
+    let Refusal { is_not_leader, code, text } = refusal;
+    if is_not_leader { not_leader() } else { ProposeError::Refused { code, text } }
+}
+
 fn answer(response: Response) -> Answer {
     match response {
         Response::Put(answer) => Answer::Put(answer),
@@ -345,10 +417,7 @@ fn answer(response: Response) -> Answer {
 
 fn answered(told: ProposeResponse) -> Result<(Response, u64), ProposeError> {
     let response = match told.answer {
-        Some(Answer::Refusal(Refusal { is_not_leader: true, .. })) => return Err(not_leader()),
-        Some(Answer::Refusal(Refusal { code, text, .. })) => {
-            return Err(ProposeError::Refused { code, text });
-        }
+        Some(Answer::Refusal(refusal)) => return Err(refused(refusal)),
         Some(Answer::Put(answer)) => Response::Put(answer),
         Some(Answer::DeleteRange(answer)) => Response::DeleteRange(answer),
         Some(Answer::Txn(answer)) => Response::Txn(answer),

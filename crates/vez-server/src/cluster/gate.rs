@@ -16,13 +16,15 @@ use tonic::{Request, Response, Status, Streaming};
 use vez_api::etcdserverpb::LeaseTimeToLiveRequest;
 use vez_api::log::Command;
 use vez_api::peer::peer_server::{Peer, PeerServer};
+use vez_api::peer::reception_server::ReceptionServer;
 use vez_api::peer::{
-    AppendRequest, AppendResponse, ProposeResponse, ReadIndexRequest, ReadIndexResponse,
+    AppendRequest, AppendResponse, ChangeRequest, ChangeResponse, ProposeResponse, ReadIndexRequest, ReadIndexResponse,
     RenewRequest, RenewResponse, SnapshotPart, SnapshotResponse, TimeToLiveResponse,
     TransferRequest, TransferResponse, VoteRequest, VoteResponse,
 };
 
 use super::link::{CLUSTER, FROM, TO, WINDOW, WORD_BYTES};
+use super::reception::Desk;
 use super::words;
 use crate::api::Service;
 use crate::door::Caller;
@@ -60,23 +62,28 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn routes(service: Service) -> Routes {
+    fn routes(service: Service, token: Arc<str>) -> Routes {
+        let desk = Desk { replica: service.replica.clone(), token };
         let check = Check(service.replica.clone());
         let heard = service.replica.heard();
         let gate = PeerServer::new(Self { service, heard })
             .max_decoding_message_size(WORD_BYTES)
             .max_encoding_message_size(WORD_BYTES);
         let gate = tonic::service::interceptor::InterceptedService::new(gate, check);
-        Routes::default().add_service(gate)
+        Routes::default().add_service(gate).add_service(ReceptionServer::new(desk))
     }
 }
 
 /// Hears other members until it is told to stop.
-pub(crate) async fn serve(service: Service, peers: ReceiverStream<io::Result<Caller>>) {
+pub(crate) async fn serve(
+    service: Service,
+    token: Arc<str>,
+    peers: ReceiverStream<io::Result<Caller>>,
+) {
     let served = tonic::transport::Server::builder()
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(2 * WINDOW)
-        .add_routes(Gate::routes(service))
+        .add_routes(Gate::routes(service, token))
         .serve_with_incoming(peers);
     if let Err(error) = served.await {
         tracing::error!("a door for other members closed: {error}");
@@ -210,6 +217,13 @@ impl Peer for Gate {
         request: Request<RenewRequest>,
     ) -> Result<Response<RenewResponse>, Status> {
         Ok(Response::new(self.renew_here(&request.into_inner().leases).await))
+    }
+
+    async fn change(
+        &self,
+        request: Request<ChangeRequest>,
+    ) -> Result<Response<ChangeResponse>, Status> {
+        Ok(Response::new(self.change_here(request.into_inner()).await))
     }
 
     async fn time_to_live(

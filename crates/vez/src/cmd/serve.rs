@@ -39,6 +39,7 @@ use crate::dashboard::{self, Token};
 ///   vez serve --config-file /etc/vez/vez.toml --check-config
 ///   vez serve --data-dir /var/lib/vez --name alpha
 ///   vez serve --log-format json 2>> vez.log
+///   vez serve --name a --initial-cluster a=http://127.0.0.1:2380,b=…,c=…   (one of three)
 ///   curl 127.0.0.1:2381/metrics             (numbers for Prometheus; /readyz says how it is)
 ///   vez lock backup -- ./backup.sh          (in another terminal)
 ///   etcdctl lock backup ./backup.sh         (the same lock)
@@ -185,7 +186,7 @@ impl Serve {
             .with_context(|| format!("cannot listen at {}", self.listen_metrics_urls))?;
         let pages_at = pages.local_addr()?;
         let data_dir = settings.options.data_dir.clone();
-        let server = Server::start(settings.options).await?;
+        let mut server = Server::start(settings.options).await?;
         let token = Token::make(&data_dir)
             .inspect_err(|error| tracing::warn!("nothing can be done on the dashboard: {error}"))
             .ok();
@@ -202,18 +203,25 @@ STATUS=clients at {clients}"
         ));
         let pages = axum::serve(pages, dashboard::router(server.view(), token));
         let pages = tokio::spawn(pages.into_future());
-        loop {
+        let is_removed = loop {
             tokio::select! {
-                _ = interrupted.recv() => break,
-                _ = terminated.recv() => break,
+                _ = interrupted.recv() => break false,
+                _ = terminated.recv() => break false,
+                () = server.removed() => break true,
                 // What others read anew then, is read here when it changes.
                 _ = hung_up.recv() => tracing::info!("certificates are read when they change"),
             }
-        }
+        };
         notify::tell("STOPPING=1");
         tracing::info!("stopping");
         pages.abort();
         server.stop().await;
+        anyhow::ensure!(
+            !is_removed,
+            "this member has been removed from the cluster; to join it again, remove {} and add it \
+             with vez member add",
+            data_dir.display()
+        );
         Ok(())
     }
 }

@@ -1,13 +1,17 @@
 //! The flags of `vez serve` that are about other members.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use url::Url;
 use vez_server::Listen;
-use vez_server::cluster::{Membership, Timing};
+use vez_server::cluster::{Membership, PeerTls, Timing};
 
 use super::settings::{address, origin};
+
+const EXPECTED_TLS: &str =
+    "expected --peer-cert-file, --peer-key-file and --peer-trusted-ca-file for https://";
 
 #[derive(clap::Args)]
 pub(super) struct Cluster {
@@ -21,6 +25,16 @@ pub(super) struct Cluster {
         help_heading = "Several servers"
     )]
     initial_cluster: Vec<String>,
+    /// Whether these members are to become a cluster, or are one already, to which this one was
+    /// added (vez member add). Counts only while there is no data yet.
+    #[arg(
+        long,
+        env = "ETCD_INITIAL_CLUSTER_STATE",
+        value_enum,
+        default_value = "new",
+        help_heading = "Several servers"
+    )]
+    initial_cluster_state: InitialState,
     /// Tells clusters apart that are made of the same addresses.
     #[arg(
         long,
@@ -66,6 +80,34 @@ pub(super) struct Cluster {
         help_heading = "Several servers"
     )]
     election_timeout: u64,
+    /// The certificate that this member shows to others, whoever connects to whom.
+    #[arg(
+        long,
+        env = "ETCD_PEER_CERT_FILE",
+        value_name = "FILE",
+        help_heading = "Several servers"
+    )]
+    peer_cert_file: Option<PathBuf>,
+    /// That certificate's key.
+    #[arg(long, env = "ETCD_PEER_KEY_FILE", value_name = "FILE", help_heading = "Several servers")]
+    peer_key_file: Option<PathBuf>,
+    /// Who vouches for other members: nobody else is let in, and nobody else is believed.
+    #[arg(
+        long,
+        env = "ETCD_PEER_TRUSTED_CA_FILE",
+        value_name = "FILE",
+        help_heading = "Several servers"
+    )]
+    peer_trusted_ca_file: Option<PathBuf>,
+    /// Let members in with a certificate only, which goes with --peer-trusted-ca-file.
+    #[arg(long, env = "ETCD_PEER_CLIENT_CERT_AUTH", help_heading = "Several servers")]
+    peer_client_cert_auth: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum InitialState {
+    New,
+    Existing,
 }
 
 impl Cluster {
@@ -86,6 +128,10 @@ impl Cluster {
             ]);
         }
         let mut mistakes = Vec::new();
+        let tls = self.tls().unwrap_or_else(|why| {
+            mistakes.push(why);
+            None
+        });
         let mut initial = BTreeMap::<String, Vec<String>>::new();
         for member in &self.initial_cluster {
             match parse(member) {
@@ -107,16 +153,41 @@ impl Cluster {
         let own: Vec<Url> = advertise.iter().filter_map(|url| url.parse().ok()).collect();
         let wanted = if self.listen_peer_urls.is_empty() { &own } else { &self.listen_peer_urls };
         for url in wanted {
-            match door(url, insecure) {
+            match door(url, tls.is_some(), insecure) {
                 Ok(door) => listen.push(door),
                 Err(why) => mistakes.push(why),
             }
         }
-        let token = self.initial_cluster_token.clone();
-        match mistakes.is_empty() {
-            true => Ok(Some(Membership { listen, advertise, token, initial })),
-            false => Err(mistakes),
+        let encrypted = initial.values().flatten().find(|url| url.starts_with("https://"));
+        if let Some(url) = encrypted.filter(|_| tls.is_none() && mistakes.is_empty()) {
+            mistakes.push(format!("{url}: {EXPECTED_TLS}"));
         }
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let token = self.initial_cluster_token.clone();
+        let is_existing = self.initial_cluster_state == InitialState::Existing;
+        Ok(Some(Membership { listen, advertise, token, initial, is_existing, tls }))
+    }
+
+    /// The certificates, if there are any; that they can be used is seen here.
+    fn tls(&self) -> Result<Option<PeerTls>, String> {
+        let files = [&self.peer_cert_file, &self.peer_key_file, &self.peer_trusted_ca_file];
+        let [certificate, key, authority] = match files.map(Clone::clone) {
+            [None, None, None] if self.peer_client_cert_auth => {
+                return Err(format!("--peer-client-cert-auth: {EXPECTED_TLS}"));
+            }
+            [None, None, None] => return Ok(None),
+            [Some(certificate), Some(key), Some(authority)] => [certificate, key, authority],
+            _ => {
+                return Err("--peer-cert-file, --peer-key-file and --peer-trusted-ca-file come \
+                            together"
+                    .to_owned());
+            }
+        };
+        let tls = PeerTls { certificate, key, authority };
+        tls.check().map_err(|error| error.to_string())?;
+        Ok(Some(tls))
     }
 
     pub(super) fn timing(&self) -> Result<Timing, String> {
@@ -177,16 +248,22 @@ fn mismatch(
     })
 }
 
-fn door(url: &Url, insecure: bool) -> Result<Listen, String> {
-    if url.scheme() != "http" {
-        return Err(format!("{url}: expected http://, found {}://", url.scheme()));
-    }
+fn door(url: &Url, has_tls: bool, insecure: bool) -> Result<Listen, String> {
+    let tls = match url.scheme() {
+        "http" if has_tls => {
+            return Err(format!("{url}: not encrypted, although there is --peer-cert-file"));
+        }
+        "http" => false,
+        "https" if !has_tls => return Err(format!("{url}: {EXPECTED_TLS}")),
+        "https" => true,
+        other => return Err(format!("{url}: expected http:// or https://, found {other}://")),
+    };
     let address = address(url)?;
-    if !address.ip().is_loopback() && !insecure {
+    if !tls && !address.ip().is_loopback() && !insecure {
         return Err(format!(
-            "{url}: anybody could come there, unencrypted and unasked; \
-             expected an address of this machine only (127.0.0.1), or --insecure"
+            "{url}: anybody could come there, unencrypted and unasked; expected https:// with \
+             --peer-cert-file, an address of this machine only (127.0.0.1), or --insecure"
         ));
     }
-    Ok(Listen { address, tls: false })
+    Ok(Listen { address, tls })
 }
