@@ -216,7 +216,7 @@ impl Replica {
             Some(among) => gather(&raft, identity.member, &among.members).await?,
         }
         let (announce, leadership) = watch::channel(Leadership::default());
-        tokio::spawn(leadership::announce(raft.clone(), identity.member, announce));
+        tokio::spawn(leadership::announce(raft.clone(), identity.member, links.clone(), announce));
         tokio::spawn(snapshot_when_due(raft.clone(), Arc::clone(&shared)));
         let open = Mutex::new(Some(Open { snapshots, thread, _directory: directory }));
         let directory = options.directory;
@@ -339,9 +339,9 @@ impl Replica {
         let metrics = self.inner.raft.metrics();
         let now = metrics.borrow_watched();
         let is_alone = now.membership_config.voter_ids().nth(1).is_none();
-        let acknowledged = now.last_quorum_acked.is_some_and(|at| {
-            at.into_inner().elapsed() < self.inner.timing.election
-        });
+        let acknowledged = now
+            .last_quorum_acked
+            .is_some_and(|at| at.into_inner().elapsed() < self.inner.timing.election);
         is_alone || acknowledged
     }
 
@@ -493,7 +493,9 @@ fn config(options: &Options, identity: Identity) -> Result<Config, openraft::Con
 
 /// Makes a cluster of one of a new directory; else becomes leader without waiting for a timeout.
 async fn lead(raft: &Raft<Types, Machine>, member: u64) -> Result<(), OpenError> {
-    let voters = raft.voter_ids().count();
+    let voters =
+        raft.with_raft_state(|state| state.membership_state.effective().voter_ids().count());
+    let voters = voters.await.map_err(start)?;
     if 1 < voters {
         return Err(start(format!(
             "it is one of {voters}, and the others could not reach it: expected --initial-cluster, \

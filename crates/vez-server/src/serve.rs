@@ -15,9 +15,7 @@ use vez_tls::{Acceptor, ServerFiles};
 
 use crate::api::{Member, Service, Shared};
 use crate::cluster::way::Way;
-use crate::cluster::{
-    Card, Membership, PeerTls, Timing, cluster_id, gate, member_id, reception,
-};
+use crate::cluster::{Card, Membership, PeerTls, Timing, cluster_id, gate, member_id, reception};
 use crate::door::{self, Caller, Doors};
 use crate::hub::Hub;
 use crate::lessor::Lessor;

@@ -20,10 +20,7 @@ impl Cluster for Service {
         if request.into_inner().linearizable {
             self.up_to_date().await?;
         }
-        Ok(Response::new(MemberListResponse {
-            header: self.header_now(),
-            members: self.members(),
-        }))
+        Ok(Response::new(MemberListResponse { header: self.header_now(), members: self.members() }))
     }
 
     async fn member_add(

@@ -113,7 +113,9 @@ impl Maintenance for Service {
         }
         let is_own = to == self.replica.member_id();
         if !is_own && !self.replica.hand_over(Some(to)).await.map_err(super::status)? {
-            return Err(Status::unavailable("etcdserver: request timed out, leader transfer took too long"));
+            return Err(Status::unavailable(
+                "etcdserver: request timed out, leader transfer took too long",
+            ));
         }
         Ok(Response::new(MoveLeaderResponse { header: self.header_now() }))
     }

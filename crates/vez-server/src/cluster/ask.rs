@@ -13,8 +13,8 @@ use vez_api::log::Command;
 use vez_api::peer::change_request::Change;
 use vez_api::peer::propose_response::Answer;
 use vez_api::peer::{
-    ChangeRequest, ChangeResponse, ProposeResponse, ReadIndexRequest, ReadIndexResponse, Refusal, RenewRequest, RenewResponse,
-    TimeToLiveResponse,
+    ChangeRequest, ChangeResponse, ProposeResponse, ReadIndexRequest, ReadIndexResponse, Refusal,
+    RenewRequest, RenewResponse, TimeToLiveResponse,
 };
 
 use super::gate::Gate;
@@ -127,9 +127,8 @@ impl Replica {
                     () = self.abandoned(limit) => Err(ProposeError::Late),
                 },
                 Lead::There(leader, link) => {
-                    let asked = async {
-                        link.client()?.propose(link.address(command.clone())).await
-                    };
+                    let asked =
+                        async { link.client()?.propose(link.address(command.clone())).await };
                     // Who has handed over says what became of what it was asked before.
                     let grace = self.timing().election / 4;
                     match self.told(leader, (limit, grace), asked).await {

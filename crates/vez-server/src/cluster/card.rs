@@ -18,9 +18,8 @@ impl Card {
     pub(crate) fn parse(text: &str) -> Self {
         let mut parts = text.split(' ').map(|part| if part == "-" { "" } else { part });
         let mut next = || parts.next().unwrap_or_default();
-        let urls = |text: &str| {
-            text.split(',').filter(|url| !url.is_empty()).map(str::to_owned).collect()
-        };
+        let urls =
+            |text: &str| text.split(',').filter(|url| !url.is_empty()).map(str::to_owned).collect();
         Self {
             name: next().to_owned(),
             peer_urls: urls(next()),

@@ -18,9 +18,10 @@ use vez_api::log::Command;
 use vez_api::peer::peer_server::{Peer, PeerServer};
 use vez_api::peer::reception_server::ReceptionServer;
 use vez_api::peer::{
-    AppendRequest, AppendResponse, ChangeRequest, ChangeResponse, ProposeResponse, ReadIndexRequest, ReadIndexResponse,
-    RenewRequest, RenewResponse, SnapshotPart, SnapshotResponse, TimeToLiveResponse,
-    TransferRequest, TransferResponse, VoteRequest, VoteResponse,
+    AppendRequest, AppendResponse, ChangeRequest, ChangeResponse, ProposeResponse,
+    ReadIndexRequest, ReadIndexResponse, RenewRequest, RenewResponse, SnapshotPart,
+    SnapshotResponse, TimeToLiveResponse, TransferRequest, TransferResponse, VoteRequest,
+    VoteResponse,
 };
 
 use super::link::{CLUSTER, FROM, TO, WINDOW, WORD_BYTES};
@@ -150,8 +151,7 @@ impl Peer for Gate {
             }
         });
         let answers = self.service.replica.raft().stream_append(requests);
-        let answers =
-            answers.map(|answer| answer.map(words::appended).map_err(stopped));
+        let answers = answers.map(|answer| answer.map(words::appended).map_err(stopped));
         Ok(Response::new(Box::pin(answers)))
     }
 

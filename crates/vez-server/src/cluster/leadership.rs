@@ -7,6 +7,7 @@ use openraft::async_runtime::watch::WatchReceiver as _;
 use openraft::raft::ReadPolicy;
 use tokio::sync::watch;
 
+use super::link::Links;
 use crate::raft::Leadership;
 use crate::store::Types;
 use crate::store::machine::Machine;
@@ -14,10 +15,11 @@ use crate::store::machine::Machine;
 /// Who could not be sure that it leads asks again after this.
 const RETRY: Duration = Duration::from_millis(10);
 
-/// Announces who leads; ends with the member.
+/// Announces who leads, and sees where the others are; ends with the member.
 pub(crate) async fn announce(
     raft: Raft<Types, Machine>,
     member: u64,
+    links: Links,
     announce: watch::Sender<Leadership>,
 ) {
     let mut metrics = raft.server_metrics();
@@ -27,6 +29,8 @@ pub(crate) async fn announce(
     loop {
         let (term, leader) = {
             let now = metrics.borrow_and_update();
+            let others = now.membership_config.nodes().filter(|(id, _)| **id != member);
+            others.for_each(|(id, node)| links.learn(*id, &node.addr));
             (now.vote.leader_id.term, now.current_leader)
         };
         let mut now = Leadership { term, leader, leading: false };

@@ -52,17 +52,15 @@ struct Inner {
     own: Identity,
     timing: Timing,
     way: Way,
-    links: Mutex<BTreeMap<u64, Link>>,
+    /// With the address that each was made of, to be seen when that changes.
+    channels: Mutex<BTreeMap<u64, (String, Option<Channel>)>>,
 }
 
-/// The way to one member; clones are the same connection.
+/// The way to one member, wherever it is at the moment; all use the same connection.
 #[derive(Clone)]
 pub(crate) struct Link {
     member: u64,
-    /// What it was made of, to be seen when that changes.
-    address: String,
-    /// Nobody knows where the member is, if there is none.
-    channel: Option<Channel>,
+    links: Links,
     head: [MetadataValue<Ascii>; 3],
 }
 
@@ -74,50 +72,51 @@ impl fmt::Debug for Links {
 
 impl Links {
     pub(crate) fn new(own: Identity, timing: Timing, way: Way) -> Self {
-        Self(Arc::new(Inner { own, timing, way, links: Mutex::default() }))
+        Self(Arc::new(Inner { own, timing, way, channels: Mutex::default() }))
     }
 
     /// The way to a member at this address.
     pub(crate) fn to(&self, member: u64, address: &str) -> Link {
-        let mut links = self.links();
-        match links.get(&member) {
-            Some(link) if link.address == address => link.clone(),
-            _ => {
-                let link = self.make(member, address);
-                links.insert(member, link.clone());
-                link
-            }
+        self.learn(member, address);
+        let Identity { cluster, member: own } = self.0.own;
+        let head = [cluster, own, member]
+            .map(|id| MetadataValue::try_from(format!("{id:x}")).expect("a number can be written"));
+        Link { member, links: self.clone(), head }
+    }
+
+    /// A member is there from now on, also for those who have a way to it already.
+    pub(super) fn learn(&self, member: u64, address: &str) {
+        let mut channels = self.channels();
+        if channels.get(&member).is_none_or(|(known, _)| known != address) {
+            channels.insert(member, (address.to_owned(), self.connect(address)));
         }
     }
 
-    fn make(&self, member: u64, address: &str) -> Link {
-        let Inner { own, timing, way, .. } = &*self.0;
+    /// Nothing, if nobody knows where that is.
+    fn connect(&self, address: &str) -> Option<Channel> {
+        let Inner { timing, way, .. } = &*self.0;
         let urls = Card::parse(address).peer_urls;
-        let endpoint = urls.first().and_then(|url| Endpoint::from_shared(url.clone()).ok());
-        let channel = endpoint.map(|endpoint| {
-            endpoint
-                .connect_timeout(timing.election)
-                .http2_keep_alive_interval(timing.election / 2)
-                .keep_alive_timeout(timing.election)
-                .keep_alive_while_idle(true)
-                .initial_stream_window_size(WINDOW)
-                .initial_connection_window_size(2 * WINDOW)
-                .connect_with_connector_lazy(way.among(urls))
-        });
-        let head = [own.cluster, own.member, member].map(|id| {
-            MetadataValue::try_from(format!("{id:x}")).expect("a number can be written")
-        });
-        Link { member, address: address.to_owned(), channel, head }
+        let endpoint = Endpoint::from_shared(urls.first()?.clone()).ok()?;
+        let channel = endpoint
+            .connect_timeout(timing.election)
+            .http2_keep_alive_interval(timing.election / 2)
+            .keep_alive_timeout(timing.election)
+            .keep_alive_while_idle(true)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(2 * WINDOW)
+            .connect_with_connector_lazy(way.among(urls));
+        Some(channel)
     }
 
-    fn links(&self) -> MutexGuard<'_, BTreeMap<u64, Link>> {
-        self.0.links.lock().unwrap_or_else(PoisonError::into_inner)
+    fn channels(&self) -> MutexGuard<'_, BTreeMap<u64, (String, Option<Channel>)>> {
+        self.0.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Link {
     pub(super) fn client(&self) -> Result<PeerClient<Channel>, Status> {
-        let channel = self.channel.clone().ok_or_else(|| {
+        let channel = self.links.channels().get(&self.member).and_then(|(_, way)| way.clone());
+        let channel = channel.ok_or_else(|| {
             Status::unavailable(format!("nobody knows where member {:x} is", self.member))
         })?;
         let client = PeerClient::new(channel);
@@ -249,6 +248,7 @@ impl RaftNetworkV2<Types> for Link {
         _option: RPCOption,
     ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
         let whole = snapshot.snapshot;
+        tracing::debug!("{} bytes of a snapshot go to member {:x}", whole.len(), self.member);
         let head = snapshot_part::Head {
             ballot: Some(words::ballot(&vote)),
             meta: record::encode_meta(&snapshot.meta).into(),

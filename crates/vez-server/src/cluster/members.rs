@@ -152,8 +152,7 @@ impl Replica {
         let is_in_sync = matched.is_some_and(|at| last <= at.index.saturating_add(LAG_MAX));
         drop(now);
         if !is_in_sync || !self.is_heard(member) {
-            let text =
-                "etcdserver: can only promote a learner member which is in sync with leader";
+            let text = "etcdserver: can only promote a learner member which is in sync with leader";
             return Err(refused(Code::FailedPrecondition, text));
         }
         Ok(())
@@ -164,8 +163,7 @@ impl Replica {
         let stay: Vec<_> = roll.voters.iter().copied().filter(|id| *id != member).collect();
         let heard = stay.iter().filter(|id| self.is_heard(**id)).count();
         if heard <= stay.len() / 2 {
-            let text =
-                "etcdserver: re-configuration failed due to not enough started members";
+            let text = "etcdserver: re-configuration failed due to not enough started members";
             return Err(refused(Code::FailedPrecondition, text));
         }
         Ok(())
@@ -202,10 +200,7 @@ impl Roll {
         let others = self.cards.iter().filter(|(id, _)| Some(**id) != own);
         let mut taken = others.flat_map(|(_, card)| &card.peer_urls);
         if taken.any(|url| urls.contains(url)) {
-            return Err(refused(
-                Code::FailedPrecondition,
-                "etcdserver: Peer URLs already exists",
-            ));
+            return Err(refused(Code::FailedPrecondition, "etcdserver: Peer URLs already exists"));
         }
         Ok(())
     }

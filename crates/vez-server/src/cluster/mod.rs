@@ -23,8 +23,8 @@ use std::time::Duration;
 use vez_tls::{Acceptor, ClientFiles, Connector, Identity, ServerFiles};
 
 pub use self::card::Card;
-pub(crate) use self::members::Changed;
 pub use self::ids::{cluster_id, member_id};
+pub(crate) use self::members::Changed;
 
 use crate::serve::Listen;
 
@@ -40,7 +40,7 @@ pub struct Timing {
 impl Default for Timing {
     /// For members that are in one data centre.
     fn default() -> Self {
-        Self { heartbeat: Duration::from_millis(50), election: Duration::from_millis(500) }
+        Self { heartbeat: Duration::from_millis(50), election: Duration::from_millis(400) }
     }
 }
 

@@ -79,8 +79,7 @@ pub(super) fn vote(request: &raft::VoteRequest<Types>, is_question: bool) -> Vot
 }
 
 pub(super) fn to_vote_request(request: VoteRequest) -> Result<raft::VoteRequest<Types>, Damage> {
-    let mut made =
-        raft::VoteRequest::new(to_vote(request.ballot)?, request.last.map(to_log_id));
+    let mut made = raft::VoteRequest::new(to_vote(request.ballot)?, request.last.map(to_log_id));
     made.leadership_transfer = request.is_transfer;
     Ok(made)
 }

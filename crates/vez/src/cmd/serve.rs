@@ -186,7 +186,11 @@ impl Serve {
             .with_context(|| format!("cannot listen at {}", self.listen_metrics_urls))?;
         let pages_at = pages.local_addr()?;
         let data_dir = settings.options.data_dir.clone();
-        let mut server = Server::start(settings.options).await?;
+        let mut server = tokio::select! {
+            server = Server::start(settings.options) => server?,
+            _ = interrupted.recv() => return Ok(()),
+            _ = terminated.recv() => return Ok(()),
+        };
         let token = Token::make(&data_dir)
             .inspect_err(|error| tracing::warn!("nothing can be done on the dashboard: {error}"))
             .ok();

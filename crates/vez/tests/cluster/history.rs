@@ -107,7 +107,12 @@ impl History {
     }
 
     /// Lets everybody finish, and looks for what was acknowledged, at every member.
-    pub(crate) async fn end(mut self, trio: &Trio) {
+    pub(crate) async fn end(self, trio: &Trio) {
+        self.end_at(trio, [0, 1, 2]).await;
+    }
+
+    /// The same at these members.
+    pub(crate) async fn end_at(mut self, trio: &Trio, members: [usize; 3]) {
         self.seen.is_over.store(true, Ordering::Relaxed);
         let all = async {
             while let Some(ended) = self.clients.join_next().await {
@@ -115,7 +120,7 @@ impl History {
             }
         };
         timeout(PATIENCE, all).await.expect("all clients come to an end");
-        for member in 0..3 {
+        for member in members {
             let mut keys = KvClient::new(trio.channel(member));
             for (writer, key) in self.seen.keys.iter().enumerate() {
                 let (number, revision) = insist(&mut keys, writer).await;

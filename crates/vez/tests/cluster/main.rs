@@ -4,6 +4,7 @@ mod faults;
 mod history;
 mod members;
 mod service;
+mod tls;
 mod trio;
 
 #[expect(dead_code, reason = "more is done with one server than with three")]

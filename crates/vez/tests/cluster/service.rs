@@ -51,7 +51,10 @@ async fn a_lease_is_granted_here_kept_alive_there_and_looked_at_elsewhere() {
     for member in 0..3 {
         let [here, there, elsewhere] = [0, 1, 2].map(|turn| trio.channel((member + turn) % 3));
         let id = 7 + i64::try_from(member).expect("a small number");
-        LeaseClient::new(here).lease_grant(LeaseGrantRequest { ttl: 2, id }).await.expect("a lease");
+        LeaseClient::new(here)
+            .lease_grant(LeaseGrantRequest { ttl: 2, id })
+            .await
+            .expect("a lease");
         let (keep, requests) = tokio::sync::mpsc::channel(4);
         let stream = LeaseClient::new(there).lease_keep_alive(ReceiverStream::new(requests)).await;
         let mut answers = stream.expect("a stream").into_inner();
@@ -122,11 +125,8 @@ async fn who_waits_at_one_member_has_its_turn_when_another_leaves_at_another() {
 #[tokio::test]
 async fn a_watcher_at_one_member_hears_what_is_written_at_the_others() {
     let trio = Trio::start().await;
-    let create = WatchCreateRequest {
-        key: "k".into(),
-        start_revision: 1,
-        ..WatchCreateRequest::default()
-    };
+    let create =
+        WatchCreateRequest { key: "k".into(), start_revision: 1, ..WatchCreateRequest::default() };
     let request_union = Some(watch_request::RequestUnion::CreateRequest(create));
     let (keep, requests) = tokio::sync::mpsc::channel(1);
     keep.send(WatchRequest { request_union }).await.expect("there is room");

@@ -76,7 +76,7 @@ pub(super) struct Cluster {
         long,
         env = "ETCD_ELECTION_TIMEOUT",
         value_name = "MILLISECONDS",
-        default_value_t = 500,
+        default_value_t = 400,
         help_heading = "Several servers"
     )]
     election_timeout: u64,
@@ -124,7 +124,7 @@ impl Cluster {
             return Err(vec![
                 "--initial-advertise-peer-urls: expected --initial-cluster or --listen-peer-urls, \
                  too"
-                    .to_owned(),
+                .to_owned(),
             ]);
         }
         let mut mistakes = Vec::new();
@@ -140,9 +140,10 @@ impl Cluster {
             }
         }
         let advertise = match &self.initial_advertise_peer_urls[..] {
-            [] => initial.get(name).cloned().unwrap_or_else(|| {
-                self.listen_peer_urls.iter().map(origin).collect()
-            }),
+            [] => initial
+                .get(name)
+                .cloned()
+                .unwrap_or_else(|| self.listen_peer_urls.iter().map(origin).collect()),
             urls => urls.iter().map(origin).collect(),
         };
         if self.initial_cluster.is_empty() {

@@ -69,8 +69,7 @@ impl Serve {
         let (Some(pages), Some(timing), true) = (pages, timing, mistakes.is_empty()) else {
             return Err(Mistakes(mistakes));
         };
-        let options =
-            Options { membership, timing, ..self.options(listen_client, tls) };
+        let options = Options { membership, timing, ..self.options(listen_client, tls) };
         Ok(Settings { options, pages })
     }
 
