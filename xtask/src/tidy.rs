@@ -170,6 +170,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "crc32fast",
             "futures-util",
             "http-body",
+            "hyper-util",
             "openraft",
             "prost",
             "rand",

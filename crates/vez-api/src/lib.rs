@@ -37,6 +37,14 @@ pub mod log {
     include!("generated/vez.rs");
 }
 
+pub mod peer {
+    //! What members of a cluster say to each other.
+    include!("generated/vezpeer.rs");
+}
+
+/// As generated code calls it.
+use log as vez;
+
 mod range;
 
 pub use range::end_of_prefix;

@@ -118,7 +118,7 @@ impl Lessor {
     /// From now on this node's clock counts: every lease starts anew.
     pub(crate) fn lead(&self, leases: impl IntoIterator<Item = (i64, i64)>) {
         let mut book = self.book();
-        *book = Book::new(true);
+        *book = Book { ears: std::mem::take(&mut book.ears), ..Book::new(true) };
         for (id, seconds) in leases {
             book.set(id, time(seconds), Duration::ZERO);
         }
@@ -128,7 +128,18 @@ impl Lessor {
 
     /// Another's clock counts now.
     pub(crate) fn follow(&self) {
-        *self.book() = Book::new(false);
+        let mut book = self.book();
+        *book = Book { ears: std::mem::take(&mut book.ears), ..Book::new(false) };
+    }
+
+    /// Whether it is this node's clock that counts.
+    pub(crate) fn leads(&self) -> bool {
+        self.book().leads
+    }
+
+    /// Whether a lease has no time left; only who leads knows.
+    pub(crate) fn is_over(&self, id: i64) -> bool {
+        self.leads() && self.left(id).is_none()
     }
 
     /// Unless it has time already; says whether it had not.
@@ -160,10 +171,11 @@ impl Lessor {
         was_over
     }
 
-    /// Has `ear` told once when a lease ends; says whether there is such a lease.
+    /// Has `ear` told once when a lease ends; says whether there is such a lease, as far as this
+    /// node knows: another's leases are for the caller to know.
     pub(crate) fn watch(&self, id: i64, ear: &mpsc::UnboundedSender<i64>) -> bool {
         let mut book = self.book();
-        let is_there = book.terms.contains_key(&id);
+        let is_there = !book.leads || book.terms.contains_key(&id);
         if is_there {
             let ears = book.ears.entry(id).or_default();
             ears.retain(|ear| !ear.is_closed());
@@ -185,6 +197,12 @@ impl Lessor {
         }
         book.set(id, term.ttl, now);
         Some(term.ttl.as_secs().cast_signed())
+    }
+
+    /// The same for many, 0 for those that are over; nothing, if another's clock counts.
+    pub(crate) fn renew_all(&self, ids: &[i64]) -> Option<Vec<i64>> {
+        let seconds = ids.iter().map(|id| self.renew(*id).unwrap_or(0)).collect();
+        self.leads().then_some(seconds)
     }
 
     /// Whole seconds that are left.
@@ -268,6 +286,9 @@ impl Lessor {
     }
 
     fn look(&self, book: &mut Book) -> Duration {
+        if !book.leads {
+            return Duration::ZERO;
+        }
         book.clock.look((self.log_hangs)())
     }
 

@@ -4,10 +4,10 @@
 
 mod api;
 pub mod backup;
+pub mod cluster;
 mod door;
 mod hub;
 mod lessor;
-mod peer;
 pub mod raft;
 pub mod seen;
 mod serve;

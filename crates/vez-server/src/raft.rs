@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use openraft::async_runtime::Instant as _;
 use openraft::async_runtime::watch::WatchReceiver as _;
 use openraft::errors::{ClientWriteError, Fatal, LinearizableReadError, RaftError};
 use openraft::impls::BasicNode;
@@ -17,7 +18,12 @@ use tokio::sync::watch;
 use vez_api::log::Command;
 use vez_api::mvccpb::Event;
 
-use crate::peer::Peers;
+use crate::cluster::gate::Heard;
+use crate::cluster::link::{Link, Links};
+use crate::cluster::progress::Progress;
+use crate::cluster::rounds::Rounds;
+use crate::cluster::way::Way;
+use crate::cluster::{Card, Timing, leadership};
 use crate::state::{self, Response, State};
 use crate::store::directory::{Directory, DirectoryError, Identity};
 use crate::store::engine::{Engine, EngineError};
@@ -27,9 +33,8 @@ use crate::store::snapshot::{Kept, SnapshotError, Snapshots};
 use crate::store::writer::{Counters, Sink, Thread, Writer};
 use crate::store::{Proposal, SnapshotMeta, Types};
 
-/// A follower that hears nothing for this long stands for election, at the latest. A log that hangs
-/// longer is no leader's log.
-const ELECTION_TIMEOUT: Duration = Duration::from_secs(1);
+/// A log that hangs for longer takes nothing more.
+const HANGS: Duration = Duration::from_secs(1);
 
 /// How a member is opened.
 #[derive(Clone, Debug)]
@@ -46,6 +51,14 @@ pub struct Options {
     pub snapshot_bytes: u64,
     /// How many entries before a snapshot stay in the log, for members that lag behind.
     pub entries_kept: u64,
+    pub timing: Timing,
+}
+
+/// Those with whom a member is opened.
+pub(crate) struct Among {
+    /// The members of which a cluster is made, if there is none yet.
+    pub(crate) members: BTreeMap<u64, Card>,
+    pub(crate) way: Way,
 }
 
 impl Options {
@@ -57,6 +70,7 @@ impl Options {
             snapshot_entries: 100_000,
             snapshot_bytes: 64 << 20,
             entries_kept: 5_000,
+            timing: Timing::default(),
         }
     }
 }
@@ -84,6 +98,12 @@ pub enum ProposeError {
     Unknown,
     #[error("a majority of the members cannot be reached")]
     NoMajority,
+    /// The command may have been applied, or may still be.
+    #[error("it took too long")]
+    Late,
+    /// By the leader, in its words.
+    #[error("{text}")]
+    Refused { code: i32, text: String },
     #[error("the server is stopping")]
     Stopping,
     /// Nothing is written any more, until the server is started again.
@@ -109,7 +129,7 @@ pub struct Leadership {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
     Well,
-    /// The write under way has taken longer than an election, and may still come to an end.
+    /// The write under way has taken too long, and may still come to an end.
     Hangs(Duration),
     /// Not before it is started again.
     Failed(String),
@@ -129,7 +149,16 @@ struct Inner {
     counters: Arc<Counters>,
     directory: PathBuf,
     open: Mutex<Option<Open>>,
+    timing: Timing,
+    /// None, if it is alone and nobody may join.
+    links: Option<Links>,
+    heard: Arc<Heard>,
+    questions: Arc<Questions>,
+    confirmations: Arc<Questions>,
 }
+
+/// What is asked many times at once, and answered with an entry's index.
+type Questions = Rounds<Result<u64, ProposeError>>;
 
 /// What is let go of when the member stops, in this order.
 struct Open {
@@ -148,11 +177,17 @@ impl Replica {
     /// Takes the directory and goes on from what is in it. Returns when this member leads, having
     /// applied all that it ever acknowledged.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
-        Self::open_on(options, |engine| engine).await
+        Self::open_on(options, None, |engine| engine).await
+    }
+
+    /// One of several: returns at once, whoever leads.
+    pub(crate) async fn open_among(options: Options, among: Among) -> Result<Self, OpenError> {
+        Self::open_on(options, Some(among), |engine| engine).await
     }
 
     async fn open_on<S: Sink + 'static>(
         options: Options,
+        among: Option<Among>,
         sink: impl FnOnce(Engine) -> S,
     ) -> Result<Self, OpenError> {
         let directory = Directory::open(&options.directory, options.cluster, options.member)?;
@@ -172,15 +207,37 @@ impl Replica {
         let log = LogStore::new(stored, writer);
         let config = Arc::new(config(&options, identity).map_err(start)?);
         let machine = Machine(Arc::clone(&shared));
-        let raft = Raft::new(identity.member, config, Peers, log, machine).await.map_err(start)?;
-        lead(&raft, identity.member).await?;
+        let way = among.as_ref().map(|among| among.way.clone()).unwrap_or_default();
+        let links = Links::new(identity, options.timing, way);
+        let raft = Raft::new(identity.member, config, links.clone(), log, machine).await;
+        let raft = raft.map_err(start)?;
+        match &among {
+            None => lead(&raft, identity.member).await?,
+            Some(among) => gather(&raft, identity.member, &among.members).await?,
+        }
         let (announce, leadership) = watch::channel(Leadership::default());
-        tokio::spawn(watch_leadership(raft.clone(), identity.member, announce));
+        tokio::spawn(leadership::announce(raft.clone(), identity.member, links.clone(), announce));
         tokio::spawn(snapshot_when_due(raft.clone(), Arc::clone(&shared)));
         let open = Mutex::new(Some(Open { snapshots, thread, _directory: directory }));
         let directory = options.directory;
-        let inner = Inner { raft, shared, identity, leadership, counters, directory, open };
+        let inner = Inner {
+            raft,
+            shared,
+            identity,
+            leadership,
+            counters,
+            directory,
+            open,
+            timing: options.timing,
+            links: among.is_some().then_some(links),
+            heard: Arc::default(),
+            questions: Arc::default(),
+            confirmations: Arc::default(),
+        };
         let replica = Self { inner: Arc::new(inner) };
+        if among.is_some() {
+            return Ok(replica);
+        }
         let mut leadership = replica.leadership();
         if leadership.wait_for(|now| now.leading).await.is_err() {
             return Err(start("it stopped before it led"));
@@ -191,6 +248,14 @@ impl Replica {
     /// Returns the answer once the command is durable and applied. While the disk hangs nothing
     /// is taken: what waits for a disk must not pile up.
     pub async fn propose(&self, command: Command) -> Result<Response, ProposeError> {
+        self.propose_here(command).await.map(|(response, _)| response)
+    }
+
+    /// The answer, and which entry holds the command.
+    pub(crate) async fn propose_here(
+        &self,
+        command: Command,
+    ) -> Result<(Response, u64), ProposeError> {
         if let Some(so_far) = self.hangs() {
             return Err(ProposeError::Hangs(so_far));
         }
@@ -206,7 +271,8 @@ impl Replica {
                 }
                 RaftError::APIError(_) => ProposeError::Unknown,
             })?;
-        Ok(written.data.expect("a command has an answer")?)
+        let index = written.log_id.index;
+        Ok((written.data.expect("a command has an answer")?, index))
     }
 
     /// Looks at what this member has applied. Nothing is applied meanwhile: whoever registers for
@@ -218,18 +284,14 @@ impl Replica {
     /// Returns once all that was acknowledged anywhere before the call can be read here.
     pub async fn linearizable(&self) -> Result<(), ProposeError> {
         let read = self.inner.raft.ensure_linearizable(ReadPolicy::ReadIndex).await;
-        read.map(|_| ()).map_err(|error| match error {
-            RaftError::Fatal(fatal) => stopped(&fatal),
-            RaftError::APIError(LinearizableReadError::ForwardToLeader(to)) => {
-                ProposeError::NotLeader {
-                    leader: to.leader_id,
-                    address: to.leader_node.map(|node| node.addr),
-                }
-            }
-            RaftError::APIError(LinearizableReadError::QuorumNotEnough(_)) => {
-                ProposeError::NoMajority
-            }
-        })
+        read.map(|_| ()).map_err(unread)
+    }
+
+    /// That it leads, confirmed by a majority; and the entry up to which must be applied what is
+    /// to be read.
+    pub(crate) async fn confirm_here(&self) -> Result<u64, ProposeError> {
+        let read = self.inner.raft.get_read_linearizer(ReadPolicy::ReadIndex).await;
+        read.map(|read| read.read_log_id().index()).map_err(unread)
     }
 
     /// Calls `listener` for every command applied from now on, in order, while the state is held:
@@ -249,6 +311,58 @@ impl Replica {
     /// Who leads, now and from now on.
     pub fn leadership(&self) -> watch::Receiver<Leadership> {
         self.inner.leadership.clone()
+    }
+
+    pub(crate) fn raft(&self) -> &Raft<Types, Machine> {
+        &self.inner.raft
+    }
+
+    /// Whether others may have to be asked.
+    pub(crate) fn has_peers(&self) -> bool {
+        self.inner.links.is_some()
+    }
+
+    /// The way to another member.
+    pub(crate) fn link(&self, member: u64) -> Option<Link> {
+        let links = self.inner.links.as_ref()?;
+        let metrics = self.inner.raft.server_metrics();
+        let now = metrics.borrow_watched();
+        let node = now.membership_config.get_node(&member)?;
+        Some(links.to(member, &node.addr))
+    }
+
+    /// Whether a majority has been heard of late; it may have another leader otherwise.
+    pub(crate) fn has_majority(&self) -> bool {
+        if !self.has_peers() {
+            return true;
+        }
+        let metrics = self.inner.raft.metrics();
+        let now = metrics.borrow_watched();
+        let is_alone = now.membership_config.voter_ids().nth(1).is_none();
+        let acknowledged = now
+            .last_quorum_acked
+            .is_some_and(|at| at.into_inner().elapsed() < self.inner.timing.election);
+        is_alone || acknowledged
+    }
+
+    pub(crate) fn timing(&self) -> Timing {
+        self.inner.timing
+    }
+
+    pub(crate) fn heard(&self) -> Arc<Heard> {
+        Arc::clone(&self.inner.heard)
+    }
+
+    pub(crate) fn progress(&self) -> &Progress {
+        &self.inner.shared.progress
+    }
+
+    pub(crate) fn questions(&self) -> &Arc<Questions> {
+        &self.inner.questions
+    }
+
+    pub(crate) fn confirmations(&self) -> &Arc<Questions> {
+        &self.inner.confirmations
     }
 
     pub fn term(&self) -> u64 {
@@ -295,7 +409,7 @@ impl Replica {
 
     /// For how long, if it does.
     pub(crate) fn hangs(&self) -> Option<Duration> {
-        self.inner.counters.under_way().filter(|so_far| ELECTION_TIMEOUT < *so_far)
+        self.inner.counters.under_way().filter(|so_far| HANGS < *so_far)
     }
 
     /// Writes a snapshot now, rather than when it is due.
@@ -337,6 +451,19 @@ fn start(error: impl fmt::Display) -> OpenError {
     OpenError::Start(error.to_string())
 }
 
+fn unread(error: RaftError<Types, LinearizableReadError<Types>>) -> ProposeError {
+    match error {
+        RaftError::Fatal(fatal) => stopped(&fatal),
+        RaftError::APIError(LinearizableReadError::ForwardToLeader(to)) => {
+            ProposeError::NotLeader {
+                leader: to.leader_id,
+                address: to.leader_node.map(|node| node.addr),
+            }
+        }
+        RaftError::APIError(LinearizableReadError::QuorumNotEnough(_)) => ProposeError::NoMajority,
+    }
+}
+
 fn stopped(fatal: &Fatal<Types>) -> ProposeError {
     match fatal {
         Fatal::StorageError(error) => ProposeError::Disk(error.to_string()),
@@ -352,11 +479,18 @@ fn restore(snapshots: &Snapshots) -> Result<Option<(SnapshotMeta, State)>, OpenE
 }
 
 fn config(options: &Options, identity: Identity) -> Result<Config, openraft::ConfigError> {
+    let Timing { heartbeat, election } = options.timing;
+    let milliseconds = |time: Duration| time.as_millis() as u64;
     let config = Config {
         cluster_name: format!("{:x}", identity.cluster),
-        heartbeat_interval: 100,
-        election_timeout_min: 500,
-        election_timeout_max: ELECTION_TIMEOUT.as_millis() as u64,
+        heartbeat_interval: milliseconds(heartbeat),
+        // Who has heard a leader waits for its lease to end, which lasts for the longer of the
+        // two, and then for a time between them: both together are at most what was asked for.
+        election_timeout_min: milliseconds(election) / 4,
+        election_timeout_max: milliseconds(election) / 2,
+        // Who was away for a while must not depose a leader that all others hear.
+        enable_pre_vote: Some(true),
+        backoff: "10ms 20ms 40ms ...200ms".to_owned(),
         // We count bytes too.
         snapshot_policy: SnapshotPolicy::Never,
         max_in_snapshot_log_to_keep: options.entries_kept,
@@ -369,6 +503,15 @@ fn config(options: &Options, identity: Identity) -> Result<Config, openraft::Con
 
 /// Makes a cluster of one of a new directory; else becomes leader without waiting for a timeout.
 async fn lead(raft: &Raft<Types, Machine>, member: u64) -> Result<(), OpenError> {
+    let voters =
+        raft.with_raft_state(|state| state.membership_state.effective().voter_ids().count());
+    let voters = voters.await.map_err(start)?;
+    if 1 < voters {
+        return Err(start(format!(
+            "it is one of {voters}, and the others could not reach it: expected --initial-cluster, \
+             or --listen-peer-urls"
+        )));
+    }
     if raft.is_initialized().await.map_err(start)? {
         raft.trigger().elect(false).await.map_err(start)
     } else {
@@ -377,29 +520,19 @@ async fn lead(raft: &Raft<Types, Machine>, member: u64) -> Result<(), OpenError>
     }
 }
 
-/// Announces who leads; ends with the member.
-async fn watch_leadership(
-    raft: Raft<Types, Machine>,
-    member: u64,
-    announce: watch::Sender<Leadership>,
-) {
-    let mut metrics = raft.server_metrics();
-    loop {
-        let (term, leader) = {
-            let now = metrics.borrow_watched();
-            (now.vote.leader_id.term, now.current_leader)
-        };
-        let mut now = Leadership { term, leader, leading: false };
-        if leader == Some(member) {
-            // Deposed meanwhile, if this fails.
-            now.leading = raft.ensure_linearizable(ReadPolicy::ReadIndex).await.is_ok();
-        }
-        announce.send_if_modified(|before| std::mem::replace(before, now) != now);
-        if metrics.changed().await.is_err() {
-            announce.send_replace(Leadership { leader: None, leading: false, ..now });
-            return;
-        }
+/// Makes a cluster of new members, if this is one of them. Each does that for itself: it is the
+/// same cluster.
+async fn gather(
+    raft: &Raft<Types, Machine>,
+    own: u64,
+    members: &BTreeMap<u64, Card>,
+) -> Result<(), OpenError> {
+    if raft.is_initialized().await.map_err(start)? || !members.contains_key(&own) {
+        return Ok(());
     }
+    let node = |card: &Card| BasicNode { addr: card.to_string() };
+    let members: BTreeMap<_, _> = members.iter().map(|(id, card)| (*id, node(card))).collect();
+    raft.initialize(members).await.map_err(start)
 }
 
 /// Ends with the member.
@@ -431,7 +564,7 @@ mod tests {
         let directory = std::env::temp_dir().join(name);
         let gate = Gate::default();
         let on = |engine| Gated(engine, gate.clone());
-        let replica = Replica::open_on(Options::new(&directory), on).await.unwrap();
+        let replica = Replica::open_on(Options::new(&directory), None, on).await.unwrap();
         replica.propose(put("before")).await.unwrap();
         assert_eq!(replica.health(), Health::Well);
         gate.set_shut(true);

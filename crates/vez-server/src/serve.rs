@@ -14,18 +14,23 @@ use vez_api::log::{self, command::Command};
 use vez_tls::{Acceptor, ServerFiles};
 
 use crate::api::{Member, Service, Shared};
+use crate::cluster::way::Way;
+use crate::cluster::{Card, Membership, PeerTls, Timing, cluster_id, gate, member_id, reception};
 use crate::door::{self, Caller, Doors};
 use crate::hub::Hub;
 use crate::lessor::Lessor;
-use crate::raft::{self, Leadership, OpenError, Replica};
+use crate::raft::{self, Among, Leadership, OpenError, Replica};
 use crate::seen::View;
 use crate::seen::calls::CountCalls;
 use crate::seen::chronicle::{Cause, Chronicle};
 use crate::seen::keep::LeaseCounts;
 use crate::state::State;
+use crate::store::directory;
 
 /// How long requests under way may take when the server is stopped.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// The most connections of other members at a time.
+const PEERS_MAX: usize = 1_000;
 /// When ending a lease failed (a full disk, say), it is tried again after this.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -76,7 +81,9 @@ pub struct Options {
     pub listen_client: Vec<Listen>,
     pub tls: Option<ServerFiles>,
     pub advertise_client: Vec<String>,
-    pub advertise_peer: Vec<String>,
+    /// A cluster of one that nobody may join, if there is none.
+    pub membership: Option<Membership>,
+    pub timing: Timing,
     pub limits: Limits,
 }
 
@@ -90,6 +97,8 @@ pub enum StartError {
     Tls(#[from] vez_tls::Error),
     #[error("{0} needs a certificate")]
     NoCertificate(String),
+    #[error("the cluster cannot be joined: {0}")]
+    Join(String),
 }
 
 pub struct Server {
@@ -97,6 +106,8 @@ pub struct Server {
     urls: Vec<String>,
     view: View,
     stop: watch::Sender<bool>,
+    peers_stop: watch::Sender<bool>,
+    removed: watch::Receiver<bool>,
     doors: JoinSet<()>,
     chores: JoinSet<()>,
 }
@@ -104,13 +115,18 @@ pub struct Server {
 impl Server {
     /// Opens the data, the doors, and is ready when it returns.
     pub async fn start(options: Options) -> Result<Self, StartError> {
-        let tls = options.tls.map(|files| Acceptor::load(files, &["h2"])).transpose()?;
+        let tls = options.tls.clone().map(|files| Acceptor::load(files, &["h2"])).transpose()?;
         let (listeners, urls) = listen(&options.listen_client, tls.map(Arc::new)).await?;
+        let peer_doors = options.membership.as_ref().map_or(&[][..], |peers| &peers.listen);
+        let peer_tls = options.membership.as_ref().and_then(|peers| peers.tls.as_ref());
+        let acceptor = peer_tls.map(PeerTls::acceptor).transpose()?;
+        let (peer_listeners, _) = listen(peer_doors, acceptor.map(Arc::new)).await?;
         let hub = Arc::new(Hub::default());
-        let replica = Replica::open(raft::Options::new(options.data_dir)).await?;
+        let way = Way::new(peer_tls.map(PeerTls::connector).transpose()?);
+        let replica = open(&options, &way).await?;
         let lessor = Arc::new(Lessor::new({
             let replica = replica.clone();
-            move || replica.hangs().is_some()
+            move || replica.hangs().is_some() || !replica.has_majority()
         }));
         let keep = options.limits.history;
         let full = Arc::new(Notify::new());
@@ -141,7 +157,10 @@ impl Server {
             true => urls.clone(),
             false => options.advertise_client,
         };
-        let member = Member { name: options.name, peer_urls: options.advertise_peer, client_urls };
+        let (peer_urls, token) = options.membership.map_or_else(Default::default, |peers| {
+            (peers.advertise, Arc::<str>::from(peers.token))
+        });
+        let member = Member { name: options.name, peer_urls, client_urls };
         let mut chores = JoinSet::new();
         let mut leadership = replica.leadership();
         // Before anybody can ask: a lease without time would look like one that ended.
@@ -165,7 +184,28 @@ impl Server {
                 serve_callers(service.clone(), view.count_calls(), callers, stopped.clone());
             doors.spawn(served);
         }
-        Ok(Self { replica, urls, view, stop, doors, chores })
+        // They are heard to the end.
+        let (peers_stop, _) = watch::channel(false);
+        let peers_seen = Arc::new(Doors::new(PEERS_MAX));
+        for (listener, tls) in peer_listeners {
+            let peers = door::open(listener, tls, Arc::clone(&peers_seen), peers_stop.subscribe());
+            chores.spawn(gate::serve(service.clone(), Arc::clone(&token), peers));
+        }
+        let (remove, removed) = watch::channel(false);
+        if replica.has_peers() {
+            let (name, peer_urls) = (service.member.name.clone(), service.member.peer_urls.clone());
+            let client_urls = service.member.client_urls.clone();
+            let card = Card { name, peer_urls, client_urls, is_candidate: false };
+            let publishing = replica.clone();
+            chores.spawn(async move { publishing.publish(card).await });
+            let replica = replica.clone();
+            chores.spawn(async move {
+                replica.removed(way, token).await;
+                tracing::error!("this member has been removed from the cluster");
+                remove.send_replace(true);
+            });
+        }
+        Ok(Self { replica, urls, view, stop, peers_stop, removed, doors, chores })
     }
 
     /// Where clients are heard.
@@ -178,16 +218,48 @@ impl Server {
         self.view.clone()
     }
 
+    /// Returns when this member has been removed from its cluster: nothing it says counts then.
+    pub async fn removed(&mut self) {
+        if self.removed.wait_for(|removed| *removed).await.is_err() {
+            // It never is.
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Lets requests under way finish, closes what never ends by itself, and the data.
     pub async fn stop(mut self) {
+        // Before anything else: whoever waits then waits for the next leader, not for its election.
+        if !matches!(self.replica.hand_over(None).await, Ok(true)) {
+            tracing::info!("nobody else leads");
+        }
         self.stop.send_replace(true);
         let doors = async { while self.doors.join_next().await.is_some() {} };
         // Watches last as long as their clients want, which is no reason to wait for them.
         tokio::time::timeout(FAREWELL, doors).await.ok();
         self.doors.shutdown().await;
+        self.peers_stop.send_replace(true);
         self.chores.shutdown().await;
         self.replica.shutdown().await;
     }
+}
+
+/// Takes the data: as one of several, if that was asked for.
+async fn open(options: &Options, way: &Way) -> Result<Replica, StartError> {
+    let mut wanted = raft::Options::new(&options.data_dir);
+    wanted.timing = options.timing;
+    let Some(membership) = &options.membership else { return Ok(Replica::open(wanted).await?) };
+    let members = membership.members();
+    // Whose data it is was settled when it was made.
+    let known = directory::identity(&options.data_dir).map_err(OpenError::from)?;
+    if known.is_none() && membership.is_existing {
+        let joined = reception::join(membership, way).await.map_err(StartError::Join)?;
+        (wanted.cluster, wanted.member) = (Some(joined.cluster), Some(joined.member));
+    } else if known.is_none() {
+        let own = membership.initial.get(&options.name);
+        wanted.cluster = Some(cluster_id(members.keys().copied()));
+        wanted.member = own.map(|urls| member_id(urls, &membership.token));
+    }
+    Ok(Replica::open_among(wanted, Among { members, way: way.clone() }).await?)
 }
 
 type Listener = (TcpListener, Option<Arc<Acceptor>>);

@@ -13,7 +13,7 @@ use vez_api::etcdserverpb::{
 };
 use vez_api::log::command::Command;
 
-use super::Service;
+use super::{Service, status};
 
 /// Answers that wait for the transport.
 const ANSWERS: usize = 16;
@@ -51,20 +51,9 @@ impl Lease for Service {
         &self,
         request: Request<LeaseTimeToLiveRequest>,
     ) -> Result<Response<LeaseTimeToLiveResponse>, Status> {
-        let LeaseTimeToLiveRequest { id, keys } = request.into_inner();
-        self.up_to_date().await?;
-        let left = self.lessor.left(id);
-        let found = self.replica.read(|state| {
-            let lease = state.lease(id)?;
-            let keys = if keys { lease.keys().cloned().collect() } else { Vec::new() };
-            Some((lease.ttl, keys))
-        });
-        let header = self.header_now();
-        let (ttl, granted_ttl, keys) = match (left, found) {
-            (Some(left), Some((granted, keys))) => (left, granted, keys),
-            _ => (-1, 0, Vec::new()),
-        };
-        Ok(Response::new(LeaseTimeToLiveResponse { header, id, ttl, granted_ttl, keys }))
+        let mut answer = self.time_to_live(request.into_inner()).await.map_err(status)?;
+        self.sign(&mut answer.header);
+        Ok(Response::new(answer))
     }
 
     async fn lease_leases(
@@ -80,6 +69,25 @@ impl Lease for Service {
 }
 
 impl Service {
+    /// What is left to a lease by this node's clock.
+    pub(crate) fn look_at_lease(
+        &self,
+        &LeaseTimeToLiveRequest { id, keys }: &LeaseTimeToLiveRequest,
+    ) -> LeaseTimeToLiveResponse {
+        let left = self.lessor.left(id);
+        let found = self.replica.read(|state| {
+            let lease = state.lease(id)?;
+            let keys = if keys { lease.keys().cloned().collect() } else { Vec::new() };
+            Some((lease.ttl, keys))
+        });
+        let header = self.header_now();
+        let (ttl, granted_ttl, keys) = match (left, found) {
+            (Some(left), Some((granted, keys))) => (left, granted, keys),
+            _ => (-1, 0, Vec::new()),
+        };
+        LeaseTimeToLiveResponse { header, id, ttl, granted_ttl, keys }
+    }
+
     /// Renews what is asked for; and says of what it renewed, unasked, that it ended.
     async fn keep_alive(
         &self,
@@ -94,11 +102,17 @@ impl Service {
                     let Ok(Some(LeaseKeepAliveRequest { id })) = request else { return };
                     // The header first: a client must not see a renewal later than the end.
                     let header = self.header_now();
-                    if !kept.contains(&id) && self.lessor.watch(id, &ear) {
+                    if !kept.contains(&id) && self.hear_of_end(id, &ear) {
                         kept.insert(id);
                     }
-                    let ttl = self.lessor.renew(id).unwrap_or(0);
-                    LeaseKeepAliveResponse { header, id, ttl }
+                    match self.renew(id).await {
+                        Ok(ttl) => LeaseKeepAliveResponse { header, id, ttl },
+                        // Another node may know better: the client should ask there.
+                        Err(error) => {
+                            tell.send(Err(status(error))).await.ok();
+                            return;
+                        }
+                    }
                 }
                 Some(id) = ends.recv() => {
                     kept.remove(&id);
@@ -110,6 +124,12 @@ impl Service {
                 return;
             }
         }
+    }
+
+    /// Has `ear` told when a lease ends, if there is one.
+    fn hear_of_end(&self, id: i64, ear: &mpsc::UnboundedSender<i64>) -> bool {
+        // Nothing is applied meanwhile: it cannot end unheard.
+        self.replica.read(|state| state.lease(id).is_some() && self.lessor.watch(id, ear))
     }
 
     pub(super) async fn grant(

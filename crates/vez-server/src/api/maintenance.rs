@@ -102,10 +102,21 @@ impl Maintenance for Service {
 
     async fn move_leader(
         &self,
-        _: Request<MoveLeaderRequest>,
+        request: Request<MoveLeaderRequest>,
     ) -> Result<Response<MoveLeaderResponse>, Status> {
-        Err(Status::unimplemented(
-            "vez serves as a cluster of one; there is nobody to lead instead",
-        ))
+        let to = request.into_inner().target_id;
+        if !self.replica.leadership().borrow().leading {
+            return Err(Status::failed_precondition("etcdserver: not leader"));
+        }
+        if !self.replica.raft().voter_ids().any(|voter| voter == to) {
+            return Err(Status::failed_precondition("etcdserver: bad leader transferee"));
+        }
+        let is_own = to == self.replica.member_id();
+        if !is_own && !self.replica.hand_over(Some(to)).await.map_err(super::status)? {
+            return Err(Status::unavailable(
+                "etcdserver: request timed out, leader transfer took too long",
+            ));
+        }
+        Ok(Response::new(MoveLeaderResponse { header: self.header_now() }))
     }
 }

@@ -82,7 +82,7 @@ impl Service {
     /// Puts a command to the log; the answer comes when it is durable.
     async fn propose<A: Answer>(&self, command: Command) -> Result<A, Status> {
         let command = log::Command { command: Some(command) };
-        let response = self.replica.propose(command).await.map_err(status)?;
+        let response = self.replica.propose_anywhere(command).await.map_err(status)?;
         let mut answer = A::of(response)
             .ok_or_else(|| Status::internal("a command was answered as something else"))?;
         self.sign(answer.header());
@@ -91,7 +91,7 @@ impl Service {
 
     /// Waits until what this node knows is at least what anybody was told before.
     async fn up_to_date(&self) -> Result<(), Status> {
-        self.replica.linearizable().await.map_err(status)
+        self.replica.up_to_date().await.map_err(status)
     }
 
     fn header(&self, revision: i64) -> Option<ResponseHeader> {
@@ -146,13 +146,16 @@ answers! {
 }
 
 /// In etcd's words where it has some, because clients match on them.
-fn status(error: ProposeError) -> Status {
+pub(crate) fn status(error: ProposeError) -> Status {
     match error {
+        ProposeError::Refused { code, text } => Status::new(Code::from(code), text),
         ProposeError::State(error) => error.into(),
         ProposeError::NotLeader { .. } => Status::unavailable("etcdserver: not leader"),
         ProposeError::Unknown => Status::unavailable("etcdserver: leader changed"),
         ProposeError::NoMajority => Status::unavailable("etcdserver: no leader"),
-        ProposeError::Hangs(_) => Status::unavailable("etcdserver: request timed out"),
+        ProposeError::Hangs(_) | ProposeError::Late => {
+            Status::unavailable("etcdserver: request timed out")
+        }
         ProposeError::Stopping => Status::unavailable("etcdserver: server stopped"),
         ProposeError::Disk(error) => Status::new(
             Code::ResourceExhausted,

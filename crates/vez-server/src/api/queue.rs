@@ -102,7 +102,7 @@ impl Place {
             });
             match ahead.ok_or_else(expired)? {
                 // Over by the clock, and only not ended yet: it would be taken away at once.
-                Err(_) if self.service.lessor.left(self.lease).is_none() => return Err(expired()),
+                Err(_) if self.service.lessor.is_over(self.lease) => return Err(expired()),
                 Err(revision) => return Ok(self.service.header(revision)),
                 // Who tells them goes only with the server.
                 Ok((ahead, own)) => tokio::select! {
@@ -129,8 +129,8 @@ impl Drop for Place {
             runtime.spawn(async move {
                 let command = log::Command { command: Some(Command::Txn(request)) };
                 // Nobody is left to be told; if this fails, the lease takes the place with it.
-                while let Err(ProposeError::Hangs(_)) =
-                    service.replica.propose(command.clone()).await
+                while let Err(ProposeError::Hangs(_) | ProposeError::NoMajority) =
+                    service.replica.propose_anywhere(command.clone()).await
                 {
                     tokio::time::sleep(RETRY).await;
                 }

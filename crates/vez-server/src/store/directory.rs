@@ -113,7 +113,7 @@ fn lock(path: &Path) -> Result<File, DirectoryError> {
 }
 
 /// What the directory says of itself; nothing, if it is new.
-fn identity(path: &Path) -> Result<Option<Identity>, DirectoryError> {
+pub(crate) fn identity(path: &Path) -> Result<Option<Identity>, DirectoryError> {
     let nameless = || DirectoryError::Nameless { path: path.to_path_buf() };
     let text = match fs::read_to_string(path.join(IDENTITY)) {
         Ok(text) => text,

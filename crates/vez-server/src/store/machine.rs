@@ -16,6 +16,7 @@ use vez_api::mvccpb::Event;
 use super::log::weight;
 use super::snapshot::{Kept, Snapshots};
 use super::{Answer, Entry, LogId, SnapshotMeta, StoredMembers, Types};
+use crate::cluster::progress::Progress;
 use crate::state::{Frozen, State};
 
 /// Told of every command that was applied, in order, while the state is held: the state after it,
@@ -80,6 +81,8 @@ pub(crate) struct Shared {
     /// Rung once when a snapshot is due.
     pub(crate) due: Notify,
     rung: AtomicBool,
+    /// How far it has come.
+    pub(crate) progress: Progress,
 }
 
 impl Shared {
@@ -99,8 +102,12 @@ impl Shared {
             entries: 0,
             bytes: 0,
         };
-        let held = RwLock::new(held);
-        Self { held, snapshots, policy, due: Notify::new(), rung: AtomicBool::new(false) }
+        let progress = Progress::default();
+        if let Some(applied) = held.applied {
+            progress.reached(applied.index);
+        }
+        let (held, due, rung) = (RwLock::new(held), Notify::new(), AtomicBool::new(false));
+        Self { held, snapshots, policy, due, rung, progress }
     }
 
     pub(crate) fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
@@ -162,6 +169,9 @@ impl RaftStateMachine<Types> for Machine {
         let held = self.0.held();
         held.pauses.iter().for_each(|pause| pause());
         self.0.ring_if_due(&held);
+        if let Some(applied) = held.applied {
+            self.0.progress.reached(applied.index);
+        }
         Ok(())
     }
 
@@ -183,7 +193,11 @@ impl RaftStateMachine<Types> for Machine {
             let before = mem::replace(&mut held.state, state);
             (held.applied, held.members) = (meta.last_log_id, meta.last_membership);
             held.tell(None, &[]);
+            let applied = held.applied;
             drop(held);
+            if let Some(applied) = applied {
+                shared.progress.reached(applied.index);
+            }
             // Large, perhaps: nobody should wait for it under the lock.
             drop(before);
             Ok(())

@@ -11,6 +11,7 @@ pub mod interrupt;
 mod judge;
 mod lab;
 mod lock;
+mod member;
 mod node;
 mod output;
 mod progress;
@@ -56,6 +57,7 @@ pub enum Command {
     Elect(Box<elect::Elect>),
     Status(status::Status),
     Snapshot(snapshot::Snapshot),
+    Member(member::Member),
     /// Print a completion script for a shell.
     ///
     /// Example: vez completions bash > ~/.local/share/bash-completion/completions/vez
@@ -84,6 +86,7 @@ impl Command {
             Self::Elect(command) => command.run(),
             Self::Status(command) => command.run(),
             Self::Snapshot(command) => command.run(),
+            Self::Member(command) => command.run(),
             Self::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Args::command(), "vez", &mut script);

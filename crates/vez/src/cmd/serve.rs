@@ -1,5 +1,6 @@
 //! `vez serve`: the service.
 
+mod cluster;
 mod config;
 mod notify;
 mod settings;
@@ -20,6 +21,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use url::Url;
 use vez_server::Server;
 
+use self::cluster::Cluster;
 use self::config::Mistakes;
 use self::settings::Settings;
 use super::{Outcome, output};
@@ -39,6 +41,7 @@ use crate::dashboard::{self, Token};
 ///   vez serve --config-file /etc/vez/vez.toml --check-config
 ///   vez serve --data-dir /var/lib/vez --name alpha
 ///   vez serve --log-format json 2>> vez.log
+///   vez serve --name a --initial-cluster a=http://127.0.0.1:2380,b=…,c=…   (one of three)
 ///   curl 127.0.0.1:2381/metrics             (numbers for Prometheus; /readyz says how it is)
 ///   vez lock backup -- ./backup.sh          (in another terminal)
 ///   etcdctl lock backup ./backup.sh         (the same lock)
@@ -72,6 +75,8 @@ pub struct Serve {
         default_value = "http://127.0.0.1:2381"
     )]
     listen_metrics_urls: Url,
+    #[command(flatten)]
+    cluster: Cluster,
     /// The certificate shown at https:// URLs; read anew when it changes, as all of these are.
     #[arg(long, env = "ETCD_CERT_FILE", value_name = "FILE")]
     cert_file: Option<PathBuf>,
@@ -182,7 +187,11 @@ impl Serve {
             .with_context(|| format!("cannot listen at {}", self.listen_metrics_urls))?;
         let pages_at = pages.local_addr()?;
         let data_dir = settings.options.data_dir.clone();
-        let server = Server::start(settings.options).await?;
+        let mut server = tokio::select! {
+            server = Server::start(settings.options) => server?,
+            _ = interrupted.recv() => return Ok(()),
+            _ = terminated.recv() => return Ok(()),
+        };
         let token = Token::make(&data_dir)
             .inspect_err(|error| tracing::warn!("nothing can be done on the dashboard: {error}"))
             .ok();
@@ -199,18 +208,25 @@ STATUS=clients at {clients}"
         ));
         let pages = axum::serve(pages, dashboard::router(server.view(), token));
         let pages = tokio::spawn(pages.into_future());
-        loop {
+        let is_removed = loop {
             tokio::select! {
-                _ = interrupted.recv() => break,
-                _ = terminated.recv() => break,
+                _ = interrupted.recv() => break false,
+                _ = terminated.recv() => break false,
+                () = server.removed() => break true,
                 // What others read anew then, is read here when it changes.
                 _ = hung_up.recv() => tracing::info!("certificates are read when they change"),
             }
-        }
+        };
         notify::tell("STOPPING=1");
         tracing::info!("stopping");
         pages.abort();
         server.stop().await;
+        anyhow::ensure!(
+            !is_removed,
+            "this member has been removed from the cluster; to join it again, remove {} and add it \
+             with vez member add",
+            data_dir.display()
+        );
         Ok(())
     }
 }

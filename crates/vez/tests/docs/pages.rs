@@ -72,6 +72,9 @@ fn pages() -> BTreeMap<String, String> {
     for (name, words) in CHARTS {
         pages.insert(format!("pictures/{name}.svg"), chart(name, words));
     }
+    for (name, words) in RUNS {
+        pages.insert(format!("pictures/{name}.svg"), run(words));
+    }
     pages.insert("README.md".to_owned(), index());
     pages
 }
@@ -85,6 +88,20 @@ const CHARTS: [(&str, &str); 2] = [
          --metric wait --requests 4 --within 20ms",
     ),
 ];
+
+/// Pictures of other pages, and the runs they show.
+const RUNS: [(&str, &str); 1] = [(
+    "majority-of-three",
+    "weighted-majority --nodes 3 --start 3 --set check_quorum=true --set pre_vote=true \
+     --set heartbeat_every=20ms --set election_after=40ms --partition 3/1,2@12ms --heal @110ms \
+     --until 140ms",
+)];
+
+fn run(words: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vez"));
+    command.arg("run").args(words.split_whitespace()).args(["--format", "svg"]);
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
 
 fn chart(name: &str, words: &str) -> String {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.svg"));
@@ -161,6 +178,7 @@ fn index() -> String {
          - [The worst case: `vez worst`](worst.md)\n\
          - [Real processes](processes.md)\n- [How fast it is](benchmarks.md)\n\
          - [The service: `vez serve`](service.md)\n\
+         - [Three machines, or five](cluster.md)\n\
          - [Operating vez](operating.md)\n\
          - [The dashboard of the service](dashboard.md) ([em português](pt/dashboard.md))\n\
          - [Numbers, health and logs of the service](metrics.md)\n\

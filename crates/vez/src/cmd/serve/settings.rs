@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
 
 use url::Url;
+use vez_server::cluster::Timing;
 use vez_server::{Limits, Listen, Options};
 use vez_tls::{Acceptor, ServerFiles};
 
@@ -24,7 +25,13 @@ impl Settings {
             _ => "",
         };
         let data = data_dir.display();
-        format!("{name}, data in {data}, clients at {}{asked}", clients.join(","))
+        let members = match &self.options.membership {
+            Some(membership) if 1 < membership.initial.len() => {
+                format!(", one of {}", membership.initial.len())
+            }
+            _ => String::new(),
+        };
+        format!("{name}{members}, data in {data}, clients at {}{asked}", clients.join(","))
     }
 }
 
@@ -50,13 +57,20 @@ impl Serve {
             );
         }
         mistakes.extend(self.numbers());
+        let membership = self.cluster.membership(&self.name, self.insecure);
+        let membership = membership.unwrap_or_else(|why| {
+            mistakes.extend(why);
+            None
+        });
+        let timing = self.cluster.timing().map_err(|why| mistakes.push(why)).ok();
         if let Some(path) = self.data_dir.as_ref().filter(|path| path.exists() && !path.is_dir()) {
             mistakes.push(format!("--data-dir: {} is not a directory", path.display()));
         }
-        let Some(pages) = pages.filter(|_| mistakes.is_empty()) else {
+        let (Some(pages), Some(timing), true) = (pages, timing, mistakes.is_empty()) else {
             return Err(Mistakes(mistakes));
         };
-        Ok(Settings { options: self.options(listen_client, tls), pages })
+        let options = Options { membership, timing, ..self.options(listen_client, tls) };
+        Ok(Settings { options, pages })
     }
 
     fn options(&self, listen_client: Vec<Listen>, tls: Option<ServerFiles>) -> Options {
@@ -67,7 +81,8 @@ impl Serve {
             listen_client,
             tls,
             advertise_client: self.advertise_client_urls.iter().map(origin).collect(),
-            advertise_peer: Vec::new(),
+            membership: None,
+            timing: Timing::default(),
             limits: Limits {
                 request_bytes: self.max_request_bytes,
                 leases: self.max_leases,
@@ -150,7 +165,7 @@ impl Serve {
 }
 
 /// Where a URL is.
-fn address(url: &Url) -> Result<SocketAddr, String> {
+pub(super) fn address(url: &Url) -> Result<SocketAddr, String> {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let found = (host, url.port_or_known_default().unwrap_or_default()).to_socket_addrs();
     let found = found.ok().and_then(|mut found| found.next());
@@ -158,6 +173,6 @@ fn address(url: &Url) -> Result<SocketAddr, String> {
 }
 
 /// Clients know addresses without a slash at the end.
-fn origin(url: &Url) -> String {
+pub(super) fn origin(url: &Url) -> String {
     url.as_str().trim_end_matches('/').to_owned()
 }

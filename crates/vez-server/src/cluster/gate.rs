@@ -1,0 +1,258 @@
+//! Where other members come in.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{Stream, StreamExt as _};
+use openraft::raft::TransferLeaderRequest;
+use openraft::storage::Snapshot;
+use tokio::time::Instant;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::service::{Interceptor, Routes};
+use tonic::{Request, Response, Status, Streaming};
+use vez_api::etcdserverpb::LeaseTimeToLiveRequest;
+use vez_api::log::Command;
+use vez_api::peer::peer_server::{Peer, PeerServer};
+use vez_api::peer::reception_server::ReceptionServer;
+use vez_api::peer::{
+    AppendRequest, AppendResponse, ChangeRequest, ChangeResponse, ProposeResponse,
+    ReadIndexRequest, ReadIndexResponse, RenewRequest, RenewResponse, SnapshotPart,
+    SnapshotResponse, TimeToLiveResponse, TransferRequest, TransferResponse, VoteRequest,
+    VoteResponse,
+};
+
+use super::link::{CLUSTER, FROM, TO, WINDOW, WORD_BYTES};
+use super::reception::Desk;
+use super::words;
+use crate::api::Service;
+use crate::door::Caller;
+use crate::raft::Replica;
+use crate::store::record::{self, Damage};
+
+/// A snapshot that is announced as larger than this is not waited for.
+const SNAPSHOT_BYTES: u64 = 16 << 30;
+
+/// When a leader was last heard.
+#[derive(Debug)]
+pub(crate) struct Heard(Mutex<Instant>);
+
+impl Default for Heard {
+    fn default() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+}
+
+impl Heard {
+    fn now(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    pub(crate) fn ago(&self) -> Duration {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}
+
+/// What other members may ask.
+#[derive(Clone)]
+pub(crate) struct Gate {
+    pub(super) service: Service,
+    heard: Arc<Heard>,
+}
+
+impl Gate {
+    fn routes(service: Service, token: Arc<str>) -> Routes {
+        let desk = Desk { replica: service.replica.clone(), token };
+        let check = Check(service.replica.clone());
+        let heard = service.replica.heard();
+        let gate = PeerServer::new(Self { service, heard })
+            .max_decoding_message_size(WORD_BYTES)
+            .max_encoding_message_size(WORD_BYTES);
+        let gate = tonic::service::interceptor::InterceptedService::new(gate, check);
+        Routes::default().add_service(gate).add_service(ReceptionServer::new(desk))
+    }
+}
+
+/// Hears other members until it is told to stop.
+pub(crate) async fn serve(
+    service: Service,
+    token: Arc<str>,
+    peers: ReceiverStream<io::Result<Caller>>,
+) {
+    let served = tonic::transport::Server::builder()
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(2 * WINDOW)
+        .add_routes(Gate::routes(service, token))
+        .serve_with_incoming(peers);
+    if let Err(error) = served.await {
+        tracing::error!("a door for other members closed: {error}");
+    }
+}
+
+/// Who is of another cluster, or takes us for another, is told so.
+#[derive(Clone)]
+struct Check(Replica);
+
+impl Interceptor for Check {
+    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
+        let id = |name| {
+            let text = request.metadata().get(name).and_then(|value| value.to_str().ok());
+            text.and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or_default()
+        };
+        let (own, member) = (self.0.cluster_id(), self.0.member_id());
+        let refusal = if id(CLUSTER) != own {
+            format!(
+                "this is cluster {own:x}, not {:x}: were the members started with different \
+                 --initial-cluster or --initial-cluster-token?",
+                id(CLUSTER)
+            )
+        } else if id(TO) != member {
+            format!("this is member {member:x}, not {:x}", id(TO))
+        } else {
+            return Ok(request);
+        };
+        let from = request.remote_addr().map_or_else(String::new, |peer| format!(" at {peer}"));
+        tracing::warn!("member {:x}{from} is refused: {refusal}", id(FROM));
+        Err(Status::failed_precondition(refusal))
+    }
+}
+
+fn senseless(damage: Damage) -> Status {
+    Status::invalid_argument(format!("what a member said makes no sense: {damage}"))
+}
+
+fn stopped(error: impl std::fmt::Display) -> Status {
+    Status::unavailable(error.to_string())
+}
+
+type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl Peer for Gate {
+    type AppendStream = Answers<AppendResponse>;
+
+    async fn append(
+        &self,
+        request: Request<Streaming<AppendRequest>>,
+    ) -> Result<Response<Self::AppendStream>, Status> {
+        let heard = Arc::clone(&self.heard);
+        // It ends with the connection; what went wrong, the other side sees by itself.
+        let requests = futures_util::stream::unfold(request.into_inner(), move |mut words| {
+            let heard = Arc::clone(&heard);
+            async move {
+                let word = words.message().await.ok()??;
+                heard.now();
+                let request = words::to_append(word).inspect_err(|damage| {
+                    tracing::error!("entries from the leader cannot be used: {damage}");
+                });
+                Some((request.ok()?, words))
+            }
+        });
+        let answers = self.service.replica.raft().stream_append(requests);
+        let answers = answers.map(|answer| answer.map(words::appended).map_err(stopped));
+        Ok(Response::new(Box::pin(answers)))
+    }
+
+    async fn vote(&self, request: Request<VoteRequest>) -> Result<Response<VoteResponse>, Status> {
+        let request = request.into_inner();
+        let is_question = request.is_question;
+        let request = words::to_vote_request(request).map_err(senseless)?;
+        let raft = self.service.replica.raft();
+        let voted =
+            if is_question { raft.pre_vote(request).await } else { raft.vote(request).await };
+        Ok(Response::new(words::voted(&voted.map_err(stopped)?)))
+    }
+
+    async fn install_snapshot(
+        &self,
+        request: Request<Streaming<SnapshotPart>>,
+    ) -> Result<Response<SnapshotResponse>, Status> {
+        let mut parts = request.into_inner();
+        let head = parts.message().await?.and_then(|part| part.head);
+        let head = head.ok_or_else(|| Status::invalid_argument("a snapshot without a head"))?;
+        let vote = words::to_vote(head.ballot).map_err(senseless)?;
+        let meta = record::decode_meta(&head.meta).map_err(senseless)?;
+        if SNAPSHOT_BYTES < head.length {
+            return Err(Status::invalid_argument(format!("{} bytes are too many", head.length)));
+        }
+        let snapshot = self.gather(parts, head.length).await?;
+        tracing::info!("a snapshot of {} bytes came from the leader", snapshot.len());
+        let installed = self.service.replica.raft();
+        let installed = installed.install_full_snapshot(vote, Snapshot { meta, snapshot }).await;
+        let ballot = Some(words::ballot(&installed.map_err(stopped)?.vote));
+        Ok(Response::new(SnapshotResponse { ballot }))
+    }
+
+    async fn transfer_leader(
+        &self,
+        request: Request<TransferRequest>,
+    ) -> Result<Response<TransferResponse>, Status> {
+        let TransferRequest { from, to, last } = request.into_inner();
+        let from = words::to_vote(from).map_err(senseless)?;
+        let request = TransferLeaderRequest::new(from, to, last.map(words::to_log_id));
+        let taken = self.service.replica.raft().handle_transfer_leader(request).await;
+        let refusal = taken.map_err(stopped)?.err();
+        let refusal = refusal.map_or_else(String::new, |error| error.to_string());
+        Ok(Response::new(TransferResponse { refusal }))
+    }
+
+    async fn propose(
+        &self,
+        request: Request<Command>,
+    ) -> Result<Response<ProposeResponse>, Status> {
+        Ok(Response::new(self.propose_here(request.into_inner()).await))
+    }
+
+    async fn read_index(
+        &self,
+        _: Request<ReadIndexRequest>,
+    ) -> Result<Response<ReadIndexResponse>, Status> {
+        Ok(Response::new(self.read_index_here().await))
+    }
+
+    async fn renew(
+        &self,
+        request: Request<RenewRequest>,
+    ) -> Result<Response<RenewResponse>, Status> {
+        Ok(Response::new(self.renew_here(&request.into_inner().leases).await))
+    }
+
+    async fn change(
+        &self,
+        request: Request<ChangeRequest>,
+    ) -> Result<Response<ChangeResponse>, Status> {
+        Ok(Response::new(self.change_here(request.into_inner()).await))
+    }
+
+    async fn time_to_live(
+        &self,
+        request: Request<LeaseTimeToLiveRequest>,
+    ) -> Result<Response<TimeToLiveResponse>, Status> {
+        Ok(Response::new(self.time_to_live_here(&request.into_inner()).await))
+    }
+}
+
+impl Gate {
+    /// All parts, of a length that was announced.
+    async fn gather(
+        &self,
+        mut parts: Streaming<SnapshotPart>,
+        length: u64,
+    ) -> Result<Bytes, Status> {
+        let mut whole = BytesMut::new();
+        while let Some(part) = parts.message().await? {
+            self.heard.now();
+            whole.extend_from_slice(&part.data);
+            if length < whole.len() as u64 {
+                break;
+            }
+        }
+        if length != whole.len() as u64 {
+            let text = format!("expected {length} bytes of a snapshot, found {}", whole.len());
+            return Err(Status::data_loss(text));
+        }
+        Ok(whole.freeze())
+    }
+}

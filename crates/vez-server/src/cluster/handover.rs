@@ -1,0 +1,39 @@
+//! A leader that goes leaves somebody in its place.
+
+use openraft::async_runtime::Instant as _;
+use openraft::async_runtime::watch::WatchReceiver as _;
+use tokio::time::timeout;
+
+use crate::raft::{ProposeError, Replica};
+
+impl Replica {
+    /// Has another lead, if this member does and another can: `to`, or whoever is furthest. Says
+    /// whether another leads now.
+    pub(crate) async fn hand_over(&self, to: Option<u64>) -> Result<bool, ProposeError> {
+        let own = self.member_id();
+        if self.leadership().borrow().leader != Some(own) {
+            return Ok(true);
+        }
+        let Some(to) = to.or_else(|| self.furthest()) else { return Ok(false) };
+        tracing::info!("handing over to member {to:x}");
+        let handed = self.raft().trigger().transfer_leader(to).await;
+        handed.map_err(|_| ProposeError::Stopping)?;
+        let mut leadership = self.leadership();
+        let taken = leadership.wait_for(|now| now.leader.is_some_and(|leader| leader != own));
+        let taken = timeout(self.timing().election, taken).await;
+        Ok(matches!(taken, Ok(Ok(_))))
+    }
+
+    /// The member that has most of the log, among those that were heard of late.
+    fn furthest(&self) -> Option<u64> {
+        let metrics = self.raft().metrics();
+        let now = metrics.borrow_watched();
+        let (matched, heard) = (now.replication.as_ref()?, now.heartbeat.as_ref()?);
+        let others = now.membership_config.voter_ids().filter(|id| *id != self.member_id());
+        let of_late = others.filter(|id| {
+            let heard = heard.get(id).copied().flatten();
+            heard.is_some_and(|at| at.into_inner().elapsed() < self.timing().election)
+        });
+        of_late.max_by_key(|id| matched.get(id).copied().flatten())
+    }
+}

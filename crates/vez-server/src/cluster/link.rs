@@ -1,0 +1,299 @@
+//! The way to the other members: one connection each, for all that is said.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use openraft::base::{BoxFuture, BoxStream};
+use openraft::errors::{NetworkError, RPCError, ReplicationClosed, StreamingError, Unreachable};
+use openraft::impls::BasicNode;
+use openraft::network::{RPCOption, RaftNetworkFactory, RaftNetworkV2};
+use openraft::raft::{
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendResult,
+    TransferLeaderRequest, TransferLeaderResponse, VoteRequest, VoteResponse,
+};
+use openraft::type_config::alias::SnapshotOf;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request, Status};
+use vez_api::peer::peer_client::PeerClient;
+use vez_api::peer::{SnapshotPart, TransferRequest, snapshot_part};
+
+use super::Timing;
+use super::card::Card;
+use super::way::Way;
+use super::words;
+use crate::store::directory::Identity;
+use crate::store::record::{self, Damage};
+use crate::store::{Types, Vote};
+
+/// Which cluster a word is for, who says it, and to whom: in front of everything.
+pub(super) const CLUSTER: &str = "vez-cluster";
+pub(super) const FROM: &str = "vez-from";
+pub(super) const TO: &str = "vez-to";
+
+/// What may be under way to a member before it has read it.
+pub(super) const WINDOW: u32 = 8 << 20;
+/// The largest word: entries of a mebibyte, or one that is larger by itself.
+pub(super) const WORD_BYTES: usize = 64 << 20;
+/// A snapshot is sent in parts of this size, and no more than so many of them a second, so that
+/// what the members must hear in time is not held up by it.
+const PART_BYTES: usize = 256 << 10;
+const PART_EVERY: Duration = Duration::from_millis(2);
+
+/// All ways out; clones are the same.
+#[derive(Clone)]
+pub(crate) struct Links(Arc<Inner>);
+
+struct Inner {
+    own: Identity,
+    timing: Timing,
+    way: Way,
+    /// With the address that each was made of, to be seen when that changes.
+    channels: Mutex<BTreeMap<u64, (String, Option<Channel>)>>,
+}
+
+/// The way to one member, wherever it is at the moment; all use the same connection.
+#[derive(Clone)]
+pub(crate) struct Link {
+    member: u64,
+    links: Links,
+    head: [MetadataValue<Ascii>; 3],
+}
+
+impl fmt::Debug for Links {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Links").field("own", &self.0.own).finish_non_exhaustive()
+    }
+}
+
+impl Links {
+    pub(crate) fn new(own: Identity, timing: Timing, way: Way) -> Self {
+        Self(Arc::new(Inner { own, timing, way, channels: Mutex::default() }))
+    }
+
+    /// The way to a member at this address.
+    pub(crate) fn to(&self, member: u64, address: &str) -> Link {
+        self.learn(member, address);
+        let Identity { cluster, member: own } = self.0.own;
+        let head = [cluster, own, member]
+            .map(|id| MetadataValue::try_from(format!("{id:x}")).expect("a number can be written"));
+        Link { member, links: self.clone(), head }
+    }
+
+    /// A member is there from now on, also for those who have a way to it already.
+    pub(super) fn learn(&self, member: u64, address: &str) {
+        let mut channels = self.channels();
+        if channels.get(&member).is_none_or(|(known, _)| known != address) {
+            channels.insert(member, (address.to_owned(), self.connect(address)));
+        }
+    }
+
+    /// Nothing, if nobody knows where that is.
+    fn connect(&self, address: &str) -> Option<Channel> {
+        let Inner { timing, way, .. } = &*self.0;
+        let urls = Card::parse(address).peer_urls;
+        let endpoint = Endpoint::from_shared(urls.first()?.clone()).ok()?;
+        let channel = endpoint
+            .connect_timeout(timing.election)
+            .http2_keep_alive_interval(timing.election / 2)
+            .keep_alive_timeout(timing.election)
+            .keep_alive_while_idle(true)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(2 * WINDOW)
+            .connect_with_connector_lazy(way.among(urls));
+        Some(channel)
+    }
+
+    fn channels(&self) -> MutexGuard<'_, BTreeMap<u64, (String, Option<Channel>)>> {
+        self.0.channels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Link {
+    pub(super) fn client(&self) -> Result<PeerClient<Channel>, Status> {
+        let channel = self.links.channels().get(&self.member).and_then(|(_, way)| way.clone());
+        let channel = channel.ok_or_else(|| {
+            Status::unavailable(format!("nobody knows where member {:x} is", self.member))
+        })?;
+        let client = PeerClient::new(channel);
+        Ok(client.max_decoding_message_size(WORD_BYTES).max_encoding_message_size(WORD_BYTES))
+    }
+
+    /// Addressed.
+    pub(super) fn address<T>(&self, word: T) -> Request<T> {
+        let mut request = Request::new(word);
+        for (name, value) in [CLUSTER, FROM, TO].into_iter().zip(&self.head) {
+            request.metadata_mut().insert(name, value.clone());
+        }
+        request
+    }
+
+    fn failed(&self, status: &Status) -> RPCError<Types> {
+        let text = format!("member {:x}: {}", self.member, why(status));
+        match status.code() {
+            Code::FailedPrecondition => {
+                tracing::warn!("{text}");
+                RPCError::Unreachable(Unreachable::from_string(text))
+            }
+            Code::Unavailable => RPCError::Unreachable(Unreachable::from_string(text)),
+            _ => RPCError::Network(NetworkError::from_string(text)),
+        }
+    }
+
+    async fn ask(
+        &self,
+        request: VoteRequest<Types>,
+        is_question: bool,
+        option: RPCOption,
+    ) -> Result<VoteResponse<Types>, RPCError<Types>> {
+        let mut asked = self.address(words::vote(&request, is_question));
+        asked.set_timeout(option.hard_ttl());
+        let mut client = self.client().map_err(|status| self.failed(&status))?;
+        let answer = client.vote(asked).await.map_err(|status| self.failed(&status))?;
+        words::to_voted(answer.into_inner()).map_err(|damage| senseless(&damage))
+    }
+}
+
+/// What is at the bottom of it; tonic says only that something is.
+pub(super) fn why(status: &Status) -> String {
+    let mut why = status.message().to_owned();
+    let mut error = std::error::Error::source(status);
+    while let Some(source) = error {
+        why = source.to_string();
+        error = source.source();
+    }
+    why
+}
+
+fn senseless(damage: &Damage) -> RPCError<Types> {
+    RPCError::Network(NetworkError::new(damage))
+}
+
+impl RaftNetworkFactory<Types> for Links {
+    type Network = Link;
+
+    async fn new_client(&mut self, member: u64, node: &BasicNode) -> Link {
+        self.to(member, &node.addr)
+    }
+}
+
+impl RaftNetworkV2<Types> for Link {
+    type SnapshotData = Bytes;
+
+    async fn append_entries(
+        &mut self,
+        request: AppendEntriesRequest<Types>,
+        option: RPCOption,
+    ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
+        let one = futures_util::stream::iter([request]);
+        let mut answers = RaftNetworkV2::stream_append(self, one, option).await?;
+        match answers.next().await {
+            Some(answer) => Ok(answer?.into()),
+            None => Err(RPCError::Network(NetworkError::from_string("it did not answer"))),
+        }
+    }
+
+    /// What is to be said is sent as it comes; answers come in the same order. Whether the
+    /// connection is still alive is for its pings to find out.
+    fn stream_append<'s, S>(
+        &'s mut self,
+        input: S,
+        _option: RPCOption,
+    ) -> BoxFuture<
+        's,
+        Result<BoxStream<'s, Result<StreamAppendResult<Types>, RPCError<Types>>>, RPCError<Types>>,
+    >
+    where
+        S: Stream<Item = AppendEntriesRequest<Types>> + Send + Unpin + 'static,
+    {
+        let link = &*self;
+        Box::pin(async move {
+            let mut client = link.client().map_err(|status| link.failed(&status))?;
+            let words = input.map(|request| words::append(&request));
+            let answers = client.append(link.address(words)).await;
+            let answers = answers.map_err(|status| link.failed(&status))?.into_inner();
+            let answers = answers.map(|answer| match answer {
+                Ok(answer) => words::to_appended(answer).map_err(|damage| senseless(&damage)),
+                Err(status) => Err(link.failed(&status)),
+            });
+            Ok(Box::pin(answers) as BoxStream<'s, _>)
+        })
+    }
+
+    async fn vote(
+        &mut self,
+        request: VoteRequest<Types>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<Types>, RPCError<Types>> {
+        self.ask(request, false, option).await
+    }
+
+    async fn pre_vote(
+        &mut self,
+        request: VoteRequest<Types>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<Types>, RPCError<Types>> {
+        self.ask(request, true, option).await
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        vote: Vote,
+        snapshot: SnapshotOf<Types, Bytes>,
+        cancel: impl Future<Output = ReplicationClosed> + Send + 'static,
+        _option: RPCOption,
+    ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
+        let whole = snapshot.snapshot;
+        tracing::debug!("{} bytes of a snapshot go to member {:x}", whole.len(), self.member);
+        let head = snapshot_part::Head {
+            ballot: Some(words::ballot(&vote)),
+            meta: record::encode_meta(&snapshot.meta).into(),
+            length: whole.len() as u64,
+        };
+        let head = SnapshotPart { head: Some(head), data: Bytes::new() };
+        let starts = futures_util::stream::iter((0..whole.len()).step_by(PART_BYTES));
+        let parts = starts.then(move |start| {
+            let data = whole.slice(start..whole.len().min(start + PART_BYTES));
+            async move {
+                tokio::time::sleep(PART_EVERY).await;
+                SnapshotPart { head: None, data }
+            }
+        });
+        let words = futures_util::stream::once(async move { head }).chain(parts);
+        let failed = |status: Status| match self.failed(&status) {
+            RPCError::Unreachable(error) => StreamingError::Unreachable(error),
+            error => StreamingError::Network(NetworkError::new(&error)),
+        };
+        let mut client = self.client().map_err(failed)?;
+        let answer = tokio::select! {
+            answer = client.install_snapshot(self.address(words)) => answer.map_err(failed)?,
+            closed = cancel => return Err(StreamingError::Closed(closed)),
+        };
+        let vote = words::to_vote(answer.into_inner().ballot);
+        vote.map(SnapshotResponse::new)
+            .map_err(|damage| StreamingError::Network(NetworkError::new(&damage)))
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        request: TransferLeaderRequest<Types>,
+        _option: RPCOption,
+    ) -> Result<TransferLeaderResponse<Types>, RPCError<Types>> {
+        let word = TransferRequest {
+            from: Some(words::ballot(request.from_leader())),
+            to: *request.to_node_id(),
+            last: request.last_log_id().copied().map(words::log_id),
+        };
+        let mut client = self.client().map_err(|status| self.failed(&status))?;
+        let answer = client.transfer_leader(self.address(word)).await;
+        let answer = answer.map_err(|status| self.failed(&status))?.into_inner();
+        if answer.refusal.is_empty() {
+            return Ok(Ok(()));
+        }
+        Err(RPCError::Network(NetworkError::from_string(answer.refusal)))
+    }
+}

@@ -1,0 +1,12 @@
+//! Three members, asked by all kinds of clients, and on bad days.
+
+mod faults;
+mod history;
+mod members;
+mod service;
+mod tls;
+mod trio;
+
+#[expect(dead_code, reason = "more is done with one server than with three")]
+#[path = "../serve/server.rs"]
+mod server;

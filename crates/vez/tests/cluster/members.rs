@@ -1,0 +1,197 @@
+//! Who belongs to a cluster, and who does not.
+
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use vez_api::etcdserverpb::{PutRequest, RangeRequest, kv_client::KvClient};
+
+use crate::history::History;
+use crate::trio::{NAMES, Trio};
+
+#[track_caller]
+fn works(output: &Output) -> String {
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[track_caller]
+fn refused(output: &Output) -> String {
+    assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// What `vez member list` says of somebody: number, name, role and so on.
+fn listed(trio: &Trio, name: &str) -> Option<Vec<String>> {
+    let list = works(&trio.vez(&["member", "list"]));
+    let lines = list.lines().map(|line| line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    lines.into_iter().find(|words| words.get(1).is_some_and(|found| found == name))
+}
+
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Waits until somebody is called so, and has this role.
+async fn until_role(trio: &Trio, name: &str, roles: &[&str]) {
+    let is_so = || {
+        let words = listed(trio, name);
+        words.is_some_and(|words| roles.contains(&words[2].as_str()))
+    };
+    until(&format!("{name} is one of {roles:?}"), is_so).await;
+}
+
+async fn put(trio: &Trio, member: usize, key: &'static str) {
+    let put = PutRequest { key: key.into(), ..PutRequest::default() };
+    KvClient::new(trio.channel(member)).put(put).await.expect("there is a majority");
+}
+
+async fn has(trio: &Trio, member: usize, key: &'static str) -> bool {
+    let get = RangeRequest { key: key.into(), ..RangeRequest::default() };
+    let found = KvClient::new(trio.channel(member)).range(get).await;
+    found.is_ok_and(|found| found.into_inner().count == 1)
+}
+
+#[tokio::test]
+async fn a_member_with_another_token_is_refused_with_a_reason() {
+    let mut trio = Trio::start().await;
+    trio.kill(2);
+    trio.lose(2);
+    let cluster = trio.initial_cluster();
+    trio.run_with(2, &["--initial-cluster", &cluster, "--initial-cluster-token", "another"]);
+    trio.says(2, "were the members started with different --initial-cluster").await;
+    let get = RangeRequest { key: "k".into(), ..RangeRequest::default() };
+    let refused = KvClient::new(trio.channel(2)).range(get).await.expect_err("it is alone");
+    assert_eq!(refused.message(), "etcdserver: no leader");
+    trio.kill(2);
+    put(&trio, 0, "others").await;
+}
+
+/// These are the steps of docs/cluster.md.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dead_machine_is_replaced_step_by_step_while_others_go_on() {
+    let mut trio = Trio::start().await;
+    for name in &NAMES[..3] {
+        until_role(&trio, name, &["leader", "follower"]).await;
+    }
+    let history = History::begin(&trio);
+    history.goes_on(10).await;
+    let dead = trio.leader().await;
+    trio.kill(dead);
+    trio.lose(dead);
+    trio.leader().await;
+    let id = listed(&trio, NAMES[dead]).expect("it still belongs to them").swap_remove(0);
+    works(&trio.vez(&["member", "remove", &id]));
+    assert_eq!(listed(&trio, NAMES[dead]), None);
+    let url = trio.peer_url(3);
+    let said = works(&trio.vez(&["member", "add", &url, "--name", NAMES[3]]));
+    let command = said.lines().last().expect("it says how to start it");
+    let flags: Vec<_> = command.split_whitespace().skip_while(|word| *word != NAMES[3]).collect();
+    trio.run_with(3, &flags[1..]);
+    until_role(&trio, NAMES[3], &["follower", "leader"]).await;
+    history.goes_on(10).await;
+    let stay: Vec<_> = (0..4).filter(|member| *member != dead).collect();
+    history.end_at(&trio, stay.try_into().expect("three")).await;
+    // The new one counts: without another, it is half of a majority.
+    let other = (0..3).find(|member| *member != dead).expect("two are left");
+    trio.kill(other);
+    trio.leader().await;
+    put(&trio, 3, "after").await;
+}
+
+#[tokio::test]
+async fn a_removed_member_ends_and_does_not_come_back() {
+    let mut trio = Trio::start().await;
+    for name in &NAMES[..3] {
+        until_role(&trio, name, &["leader", "follower"]).await;
+    }
+    let leader = trio.leader().await;
+    let id = listed(&trio, NAMES[leader]).expect("it leads").swap_remove(0);
+    works(&trio.vez(&["member", "remove", &id]));
+    assert!(!trio.ended(leader).await.success());
+    trio.says(leader, "this member has been removed from the cluster").await;
+    put(&trio, trio.leader().await, "after").await;
+    trio.run(leader);
+    assert!(!trio.ended(leader).await.success());
+    // Two are left, of which none may go while the other does not answer.
+    let (leader, other) = {
+        let leader = trio.leader().await;
+        let others = (0..3).filter(|member| *member != leader);
+        let mut others = others.filter(|member| listed(&trio, NAMES[*member]).is_some());
+        (leader, others.next().expect("two are left"))
+    };
+    let id = listed(&trio, NAMES[leader]).expect("it leads").swap_remove(0);
+    trio.kill(other);
+    let why = refused(&trio.vez(&["member", "remove", &id]));
+    assert!(!why.is_empty());
+}
+
+#[tokio::test]
+async fn a_learner_votes_when_it_is_promoted_and_a_member_may_move() {
+    let mut trio = Trio::start().await;
+    for name in &NAMES[..3] {
+        until_role(&trio, name, &["leader", "follower"]).await;
+    }
+    put(&trio, 0, "before").await;
+    let url = trio.peer_url(3);
+    let why = refused(&trio.vez(&["member", "add", &trio.peer_url(1)]));
+    assert!(why.contains("Peer URLs already exists"), "{why}");
+    let said = works(&trio.vez(&["member", "add", &url, "--learner", "--name", NAMES[3]]));
+    let id = said.split(' ').nth(1).expect("it has a number").to_owned();
+    let why = refused(&trio.vez(&["member", "promote", &id]));
+    assert!(why.contains("in sync with leader"), "{why}");
+    let cluster = format!("{},{}={url}", trio.initial_cluster(), NAMES[3]);
+    let state = "--initial-cluster-state";
+    trio.run_with(3, &["--initial-cluster", &cluster, state, "existing"]);
+    until_role(&trio, NAMES[3], &["learner"]).await;
+    assert!(has(&trio, 3, "before").await, "a learner has what the others have");
+    works(&trio.vez(&["member", "promote", &id]));
+    until_role(&trio, NAMES[3], &["follower", "leader"]).await;
+    let why = refused(&trio.vez(&["member", "promote", &id]));
+    assert!(why.contains("can only promote a learner"), "{why}");
+    let why = refused(&trio.vez(&["member", "promote", "1"]));
+    assert!(why.contains("member not found"), "{why}");
+    // It moves: what it was told at first does not count any more.
+    trio.kill(3);
+    let moved = trio.peer_url(9);
+    works(&trio.vez(&["member", "update", &id, &moved]));
+    trio.run_with(3, &["--listen-peer-urls", &moved]);
+    put(&trio, 0, "moved").await;
+    let found = async { while !has(&trio, 3, "moved").await {} };
+    tokio::time::timeout(Duration::from_secs(60), found).await.expect("it is found");
+}
+
+#[tokio::test]
+async fn one_server_with_its_data_grows_to_two_and_nobody_joins_uninvited() {
+    let mut trio = Trio::new();
+    trio.run_with(0, &[]);
+    put(&trio, 0, "alone").await;
+    let (own, next) = (trio.peer_url(0), trio.peer_url(1));
+    let why = refused(&trio.vez(&["member", "add", &next]));
+    assert!(why.contains("--listen-peer-urls"), "{why}");
+    trio.end(0);
+    trio.run_with(0, &["--listen-peer-urls", &own]);
+    until_role(&trio, NAMES[0], &["leader"]).await;
+    until("it is known where it is", || {
+        listed(&trio, NAMES[0]).is_some_and(|words| words.contains(&own))
+    })
+    .await;
+    let said = works(&trio.vez(&["member", "add", &next, "--name", NAMES[1]]));
+    let command = said.lines().last().expect("it says how to start it");
+    let flags: Vec<_> = command.split_whitespace().skip_while(|word| *word != NAMES[1]).collect();
+    trio.run_with(1, &flags[1..]);
+    until_role(&trio, NAMES[1], &["follower"]).await;
+    assert!(has(&trio, 1, "alone").await);
+    put(&trio, 1, "together").await;
+    assert!(has(&trio, 0, "together").await);
+    // Two members: without the other's door, this one does not believe itself alone.
+    trio.kill(0);
+    trio.kill(1);
+    let mut command = crate::server::serve_at(&trio.directory(0), &trio.client_url(0));
+    let output = command.output().expect("it runs");
+    assert!(refused(&output).contains("it is one of 2"));
+}

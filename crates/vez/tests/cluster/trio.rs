@@ -1,0 +1,223 @@
+//! Three servers of one cluster, each killed, stopped and started again as a test likes.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tonic::transport::{Channel, Endpoint};
+use vez_api::etcdserverpb::StatusRequest;
+use vez_api::etcdserverpb::maintenance_client::MaintenanceClient;
+
+use crate::server::{Server, directory, serve_at};
+
+/// The fourth begins as nobody, and may join.
+pub(crate) const NAMES: [&str; 4] = ["anna", "bela", "carl", "dora"];
+/// How long anything is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct Trio {
+    /// An address of this machine that nobody else uses.
+    pub(crate) host: String,
+    peer_scheme: &'static str,
+    flags: Vec<String>,
+    directories: [PathBuf; 4],
+    servers: [Option<Server>; 4],
+}
+
+impl Trio {
+    /// All three run, and somebody leads.
+    pub(crate) async fn start() -> Self {
+        let mut trio = Self::new();
+        trio.run_all();
+        trio.leader().await;
+        trio
+    }
+
+    /// Nobody runs yet.
+    pub(crate) fn new() -> Self {
+        static LAST: AtomicU32 = AtomicU32::new(0);
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let number = 1 + LAST.fetch_add(1, Ordering::Relaxed) % 250;
+        let host = format!("127.{number}.{high}.{low}");
+        let directories = [directory(), directory(), directory(), directory()];
+        let servers = [None, None, None, None];
+        Self { host, peer_scheme: "http", flags: Vec::new(), directories, servers }
+    }
+
+    /// Members talk over connections that are made with these flags.
+    pub(crate) fn encrypted(mut self, flags: Vec<String>) -> Self {
+        self.peer_scheme = "https";
+        self.set_flags(flags);
+        self
+    }
+
+    /// From now on with these flags; says which it were.
+    pub(crate) fn set_flags(&mut self, flags: Vec<String>) -> Vec<String> {
+        std::mem::replace(&mut self.flags, flags)
+    }
+
+    pub(crate) fn run_all(&mut self) {
+        for member in 0..3 {
+            self.run(member);
+        }
+    }
+
+    pub(crate) fn client_url(&self, member: usize) -> String {
+        format!("http://{}:{}", self.host, 23_790 + member)
+    }
+
+    pub(crate) fn peer_url(&self, member: usize) -> String {
+        format!("{}://{}:{}", self.peer_scheme, self.host, 23_800 + member)
+    }
+
+    /// The first three, beginning with this one.
+    pub(crate) fn endpoints_from(&self, member: usize) -> Vec<String> {
+        (0..3).map(|turn| self.client_url((member + turn) % 3)).collect()
+    }
+
+    pub(crate) fn initial_cluster(&self) -> String {
+        let members = (0..3).map(|member| format!("{}={}", NAMES[member], self.peer_url(member)));
+        members.collect::<Vec<_>>().join(",")
+    }
+
+    /// Starts one of the first three, with the data that it left.
+    pub(crate) fn run(&mut self, member: usize) {
+        let cluster = self.initial_cluster();
+        self.run_with(member, &["--initial-cluster", &cluster]);
+    }
+
+    pub(crate) fn run_with(&mut self, member: usize, flags: &[&str]) {
+        let directory = self.directories[member].clone();
+        let mut command = serve_at(&directory, &self.client_url(member));
+        let log = File::options().create(true).append(true).open(self.log(member));
+        command
+            .args(["--name", NAMES[member]])
+            .args(&self.flags)
+            .args(flags)
+            .stderr(Stdio::from(log.expect("there is room")));
+        self.servers[member] = Some(Server::start(command, &directory));
+    }
+
+    fn log(&self, member: usize) -> PathBuf {
+        self.directories[member].with_extension("log")
+    }
+
+    /// Waits until a member has said this on standard error.
+    pub(crate) async fn says(&self, member: usize, what: &str) {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let said = fs::read_to_string(self.log(member)).unwrap_or_default();
+            if said.contains(what) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("{} never says: {what}", NAMES[member]);
+    }
+
+    /// What `vez` says to all that run.
+    pub(crate) fn vez(&self, args: &[&str]) -> Output {
+        let running = (0..4).filter(|member| self.servers[*member].is_some());
+        let endpoints: Vec<_> = running.map(|member| self.client_url(member)).collect();
+        Command::new(env!("CARGO_BIN_EXE_vez"))
+            .args(args)
+            .args(["--endpoints", &endpoints.join(",")])
+            .output()
+            .expect("it runs")
+    }
+
+    /// Waits until a member has ended by itself, and says how.
+    pub(crate) async fn ended(&mut self, member: usize) -> ExitStatus {
+        let stat = format!("/proc/{}/stat", self.server(member).id());
+        let begun = Instant::now();
+        // Until it is waited for, a process that has ended is called so.
+        while !fs::read_to_string(&stat).expect("it was not waited for").contains(") Z ") {
+            assert!(begun.elapsed() < PATIENCE, "{} does not end", NAMES[member]);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let mut server = self.servers[member].take().expect("it ran");
+        let status = server.wait();
+        server.keep();
+        status
+    }
+
+    pub(crate) fn directory(&self, member: usize) -> PathBuf {
+        self.directories[member].clone()
+    }
+
+    /// All that it had is gone, like a machine.
+    pub(crate) fn lose(&mut self, member: usize) {
+        fs::remove_dir_all(&self.directories[member]).expect("it was there");
+    }
+
+    pub(crate) fn server(&self, member: usize) -> &Server {
+        self.servers[member].as_ref().expect("it runs")
+    }
+
+    pub(crate) fn kill(&mut self, member: usize) {
+        self.servers[member].take().expect("it runs").kill();
+    }
+
+    /// SIGTERM; it has ended when this returns.
+    pub(crate) fn end(&mut self, member: usize) {
+        let mut server = self.servers[member].take().expect("it runs");
+        server.signal(Signal::TERM);
+        assert!(server.wait().success(), "it ends in order");
+        server.keep();
+    }
+
+    pub(crate) fn signal(&self, member: usize, signal: Signal) {
+        self.server(member).signal(signal);
+    }
+
+    pub(crate) fn channel(&self, member: usize) -> Channel {
+        let endpoint = Endpoint::from_shared(self.client_url(member)).expect("an address");
+        endpoint.connect_timeout(Duration::from_secs(2)).connect_lazy()
+    }
+
+    /// Who leads, according to somebody who runs: only the leader itself is believed.
+    pub(crate) async fn leader(&self) -> usize {
+        self.leader_but(usize::MAX).await
+    }
+
+    /// Who leads, if it is not this one.
+    pub(crate) async fn leader_but(&self, not: usize) -> usize {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            for member in (0..4).filter(|member| *member != not) {
+                if self.servers[member].is_some() && self.leads(member).await {
+                    return member;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("nobody leads");
+    }
+
+    async fn leads(&self, member: usize) -> bool {
+        let mut maintenance = MaintenanceClient::new(self.channel(member));
+        let asked = maintenance.status(StatusRequest {});
+        match tokio::time::timeout(Duration::from_secs(1), asked).await {
+            Ok(Ok(status)) => {
+                let status = status.into_inner();
+                status.header.is_some_and(|header| header.member_id == status.leader)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Drop for Trio {
+    fn drop(&mut self) {
+        for member in 0..4 {
+            self.servers[member] = None;
+            fs::remove_dir_all(&self.directories[member]).ok();
+            if !std::thread::panicking() {
+                fs::remove_file(self.log(member)).ok();
+            }
+        }
+    }
+}
