@@ -3,8 +3,8 @@
 
 use vez_algorithms::mutex::TokenRing;
 use vez_algorithms::mutex::token_ring::Config;
-use vez_check::{Counterexample, Hooks, Judgement, Options, Outcome, Stop, check};
-use vez_core::{Promise, Protocol, Time, Timing, Topology};
+use vez_check::{Counterexample, Hooks, Judgement, Options, Outcome, Reductions, Stop, check};
+use vez_core::{NodeId, Promise, Protocol, Time, Timing, Topology};
 
 const SAFETY: [Promise; 2] = [Promise::MutualExclusion, Promise::Fencing];
 
@@ -71,6 +71,15 @@ fn a_mending_ring_of_four_is_safe_with_a_crash_for_another_lap_and_epoch() {
     let (promises, liveness) = (SAFETY.to_vec(), false);
     let options = Options { epoch_max: 1, promises, liveness, ..one_crash() };
     assert_eq!(counts(&[1, 2, 3, 4], &options), (2_555_966, 7_661_238));
+}
+
+#[test]
+fn a_mending_ring_of_six_is_safe_with_a_crash_when_two_ask() {
+    let (promises, liveness) = (SAFETY.to_vec(), false);
+    let reductions = Reductions { ample: true, ..Reductions::default() };
+    let askers = Some([NodeId(0), NodeId(1)].into_iter().collect());
+    let options = Options { epoch_max: 0, askers, reductions, promises, liveness, ..one_crash() };
+    assert_eq!(counts(&[1, 2, 3, 4, 5, 6], &options), (128_820, 342_125));
 }
 
 fn harm(options: &Options) -> Counterexample {
