@@ -104,10 +104,10 @@ impl Place {
                 // Over by the clock, and only not ended yet: it would be taken away at once.
                 Err(_) if self.service.lessor.is_over(self.lease) => return Err(expired()),
                 Err(revision) => return Ok(self.service.header(revision)),
-                // Who tells them goes only with the server.
+                // Whoever is not told any more looks again.
                 Ok((ahead, own)) => tokio::select! {
                     _ = ahead => {}
-                    _ = own => return Err(expired()),
+                    Ok(()) = own => return Err(expired()),
                 },
             }
         }

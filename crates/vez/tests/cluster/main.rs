@@ -7,6 +7,9 @@ mod service;
 mod tls;
 mod trio;
 
+#[path = "../serve/cold_disk.rs"]
+mod cold_disk;
+
 #[expect(dead_code, reason = "more is done with one server than with three")]
 #[path = "../serve/server.rs"]
 mod server;

@@ -59,6 +59,11 @@ impl Trio {
         std::mem::replace(&mut self.flags, flags)
     }
 
+    /// Where a member that was never started will keep its data.
+    pub(crate) fn set_directory(&mut self, member: usize, directory: PathBuf) {
+        self.directories[member] = directory;
+    }
+
     pub(crate) fn run_all(&mut self) {
         for member in 0..3 {
             self.run(member);
@@ -198,15 +203,16 @@ impl Trio {
     }
 
     async fn leads(&self, member: usize) -> bool {
+        self.status(member).await.is_some_and(|(id, leader)| id == leader)
+    }
+
+    /// Its number, and that of whom it takes for the leader.
+    pub(crate) async fn status(&self, member: usize) -> Option<(u64, u64)> {
         let mut maintenance = MaintenanceClient::new(self.channel(member));
         let asked = maintenance.status(StatusRequest {});
-        match tokio::time::timeout(Duration::from_secs(1), asked).await {
-            Ok(Ok(status)) => {
-                let status = status.into_inner();
-                status.header.is_some_and(|header| header.member_id == status.leader)
-            }
-            _ => false,
-        }
+        let answer = tokio::time::timeout(Duration::from_secs(1), asked).await.ok()?.ok()?;
+        let status = answer.into_inner();
+        Some((status.header?.member_id, status.leader))
     }
 }
 
