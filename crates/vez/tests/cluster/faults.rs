@@ -19,10 +19,10 @@ use crate::history::History;
 use crate::trio::Trio;
 
 /// Chance that can be had again: `VEZ_SEED=… cargo test --test cluster NAME`.
-fn chance(test: &str) -> StdRng {
+pub(crate) fn chance(test: &str) -> StdRng {
     let seed = std::env::var("VEZ_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| rand::rng().next_u64());
-    println!("{test}: VEZ_SEED={seed}");
+    eprintln!("{test}: VEZ_SEED={seed}");
     StdRng::seed_from_u64(seed)
 }
 
@@ -44,7 +44,7 @@ async fn a_leader_that_is_killed_costs_a_moment_and_nothing_that_was_acknowledge
         let leader = trio.leader().await;
         trio.kill(leader);
         history.goes_on(5).await;
-        println!("killed: no write for {:?}", history.longest_gap());
+        eprintln!("killed: no write for {:?}", history.longest_gap());
         trio.run(leader);
         history.goes_on(5).await;
     }
@@ -83,7 +83,7 @@ async fn a_leader_that_stands_still_is_replaced_and_believes_no_longer_that_it_l
         trio.signal(leader, Signal::STOP);
         trio.leader_but(leader).await;
         history.goes_on(5).await;
-        println!("stopped: no write for {:?}", history.longest_gap());
+        eprintln!("stopped: no write for {:?}", history.longest_gap());
         // Sometimes longer than a lease, sometimes not.
         let time = chance.random_range(0..4_000);
         tokio::time::sleep(Duration::from_millis(time)).await;
@@ -105,7 +105,7 @@ async fn a_leader_that_is_asked_to_end_hands_over_and_a_rolling_restart_is_hardl
         // It had ended only when another led.
         assert_ne!(trio.leader().await, leader);
         history.goes_on(5).await;
-        println!("handed over: no write for {:?}", history.longest_gap());
+        eprintln!("handed over: no write for {:?}", history.longest_gap());
         trio.run(leader);
         history.goes_on(5).await;
     }
@@ -219,7 +219,7 @@ async fn a_member_that_was_away_for_long_gets_the_state_in_one_piece() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let found = tokio::time::timeout(Duration::from_secs(60), found).await.expect("it catches up");
+    let found = tokio::time::timeout(Duration::from_mins(1), found).await.expect("it catches up");
     assert_eq!(found.cast_unsigned(), WRITES);
     trio.says(away, "bytes came from the leader").await;
 }
@@ -268,8 +268,8 @@ async fn whoever_watches_or_waits_at_a_member_that_gets_the_state_in_one_piece_m
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), all).await.expect("all is heard");
-    let granted = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+    tokio::time::timeout(Duration::from_mins(1), all).await.expect("all is heard");
+    let granted = tokio::time::timeout(Duration::from_mins(1), waiting).await;
     granted.expect("it has its turn").expect("it ends").expect("it is granted");
     trio.says(away, "bytes came from the leader").await;
 }

@@ -3,6 +3,8 @@
 mod faults;
 mod history;
 mod members;
+mod net;
+mod partitions;
 mod service;
 mod tls;
 mod trio;
