@@ -277,6 +277,8 @@ impl Peers<'_> {
         chores.spawn(async move { replica.publish(card).await });
         let replica = service.replica.clone();
         chores.spawn(async move { replica.hand_over_when_hanging().await });
+        let replica = service.replica.clone();
+        chores.spawn(async move { replica.watch_for_leaders().await });
         let (remove, removed) = watch::channel(false);
         let replica = service.replica.clone();
         chores.spawn(async move {
