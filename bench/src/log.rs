@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use self::engines::{Bare, Fjall, Log, RaftEngine, Redb};
+use self::engines::{Bare, Fjall, Log, Ours, RaftEngine, Redb};
 use crate::measure::{Rates, Sample, in_turns};
 use crate::sim::Scale;
 use crate::table::Table;
@@ -16,7 +16,7 @@ use crate::table::Table;
 /// What a lock's command weighs, about.
 const ENTRY_BYTES: usize = 200;
 
-const NAMES: [&str; 4] = ["bare", "raft-engine", "fjall", "redb"];
+const NAMES: [&str; 5] = ["bare", "ours", "raft-engine", "fjall", "redb"];
 
 pub(crate) fn measure(scale: Scale) -> Table {
     let mut table = Table::default();
@@ -112,9 +112,10 @@ fn run(table: &mut Table, scale: Scale, root: &Path) -> anyhow::Result<()> {
     let _ = fs::remove_dir_all(root);
     let mut all = [
         Contestant::new::<Bare>(root, NAMES[0])?,
-        Contestant::new::<RaftEngine>(root, NAMES[1])?,
-        Contestant::new::<Fjall>(root, NAMES[2])?,
-        Contestant::new::<Redb>(root, NAMES[3])?,
+        Contestant::new::<Ours>(root, NAMES[1])?,
+        Contestant::new::<RaftEngine>(root, NAMES[2])?,
+        Contestant::new::<Fjall>(root, NAMES[3])?,
+        Contestant::new::<Redb>(root, NAMES[4])?,
     ];
     let rounds = scale.pick(9, 3) as usize;
     let times = scale.pick(50, 20);
@@ -138,21 +139,21 @@ fn run(table: &mut Table, scale: Scale, root: &Path) -> anyhow::Result<()> {
 /// Lets all do the same, one after the other. With no rounds the one turn there is counts.
 fn turns(
     rounds: usize,
-    all: &mut [Contestant; 4],
+    all: &mut [Contestant; 5],
     work: impl Fn(&mut Contestant) -> u64,
-) -> [Rates; 4] {
+) -> [Rates; 5] {
     let work = &work;
     let mut turns = all.each_mut().map(|log| move || Sample::on_the_wall(|| work(log)));
     match rounds {
         0 => turns.map(|mut turn| Rates::once(turn())),
         _ => {
-            let [bare, first, second, third] = &mut turns;
-            in_turns(rounds, [bare, first, second, third])
+            let [bare, first, second, third, fourth] = &mut turns;
+            in_turns(rounds, [bare, first, second, third, fourth])
         }
     }
 }
 
-fn rows(table: &mut Table, what: &str, unit: &'static str, rates: &[Rates; 4]) {
+fn rows(table: &mut Table, what: &str, unit: &'static str, rates: &[Rates; 5]) {
     let bare = &rates[0];
     for (name, rates) in NAMES.iter().zip(rates).skip(1) {
         let against = ("bare file", bare.median());
@@ -161,7 +162,7 @@ fn rows(table: &mut Table, what: &str, unit: &'static str, rates: &[Rates; 4]) {
     }
 }
 
-fn sizes(table: &mut Table, what: &str, all: &[Contestant; 4]) -> anyhow::Result<()> {
+fn sizes(table: &mut Table, what: &str, all: &[Contestant; 5]) -> anyhow::Result<()> {
     let bare = all[0].kilobytes()?;
     for (name, log) in NAMES.iter().zip(all).skip(1) {
         let (name, figure) = (format!("{what}, {name}"), log.kilobytes()?);

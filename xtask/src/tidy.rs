@@ -161,6 +161,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("vez-tls", &["rustls", "thiserror", "tokio", "tokio-rustls", "tracing"]),
+    ("vez-journal", &["crc32fast", "thiserror"]),
     ("vez-api", &["bytes", "prost", "tonic", "tonic-prost"]),
     (
         "vez-server",
@@ -173,7 +174,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "openraft",
             "prost",
             "rand",
-            "redb",
             "ring",
             "thiserror",
             "tokio",
@@ -182,6 +182,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tower-layer",
             "tracing",
             "vez-api",
+            "vez-journal",
             "vez-tls",
         ],
     ),

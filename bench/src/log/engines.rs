@@ -1,5 +1,6 @@
 //! The contestants. Entries are numbered from 1 and follow each other without a gap.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
@@ -9,6 +10,7 @@ use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use protobuf::well_known_types::BytesValue;
 use raft_engine::{Config, Engine, LogBatch, MessageExt};
 use redb::{ReadableDatabase as _, ReadableTable as _, TableDefinition};
+use vez_journal::{Found, Journal};
 
 /// What a replicated log asks of a disk. All but `open` and `entries` are durable when they return.
 pub(crate) trait Log {
@@ -82,6 +84,69 @@ impl Log for Bare {
             rest = &after[length..];
         }
         Ok(last)
+    }
+}
+
+/// The journal of the service, used as the service uses it.
+pub(crate) struct Ours {
+    journal: Journal,
+    /// The last entry of each segment.
+    ends: BTreeMap<u64, u64>,
+    last: u64,
+}
+
+const ENTRY: u8 = 1;
+const MARK: u8 = 2;
+
+impl Ours {
+    fn put(&mut self, mark: &[u8]) -> anyhow::Result<()> {
+        Ok(self.journal.append(&[[&[MARK], mark].concat()])?)
+    }
+}
+
+impl Log for Ours {
+    fn open(directory: &Path) -> anyhow::Result<Self> {
+        let (journal, opened) = Journal::open(directory)?;
+        let (mut ends, mut last) = (BTreeMap::new(), 0);
+        for Found { segment, record } in opened.records {
+            if let [ENTRY, entry @ ..] = &record[..] {
+                last = u64::from_be_bytes(*entry.first_chunk().context("an index")?);
+                ends.insert(segment, last);
+            }
+        }
+        Ok(Self { journal, ends, last })
+    }
+
+    fn append(&mut self, first: u64, batch: &[Vec<u8>]) -> anyhow::Result<()> {
+        let numbered = (first..).zip(batch);
+        let record =
+            |(index, entry): (u64, &Vec<u8>)| [&[ENTRY], &index.to_be_bytes()[..], entry].concat();
+        self.journal.append(&numbered.map(record).collect::<Vec<_>>())?;
+        self.last = first + batch.len() as u64 - 1;
+        self.ends.insert(self.journal.segment(), self.last);
+        if self.journal.is_full() {
+            self.journal.begin_segment::<&[u8]>(&[])?;
+        }
+        Ok(())
+    }
+
+    fn vote(&mut self, vote: &[u8]) -> anyhow::Result<()> {
+        self.put(vote)
+    }
+
+    fn truncate(&mut self, after: u64, _last: u64) -> anyhow::Result<()> {
+        self.put(&after.to_be_bytes())
+    }
+
+    fn purge(&mut self, upto: u64) -> anyhow::Result<()> {
+        self.put(&upto.to_be_bytes())?;
+        self.ends.retain(|_, end| upto < *end);
+        let oldest = self.ends.first_key_value().map_or(self.journal.segment(), |(at, _)| *at);
+        Ok(self.journal.forget_before(oldest)?)
+    }
+
+    fn entries(&mut self) -> anyhow::Result<u64> {
+        Ok(self.last)
     }
 }
 

@@ -7,13 +7,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
-use vez_api::etcdserverpb::LeaseGrantRequest;
-use vez_api::etcdserverpb::lease_client::LeaseClient;
-use vez_api::v3lockpb::lock_client::LockClient;
-use vez_api::v3lockpb::{LockRequest, UnlockRequest};
+use vez_api::etcdserverpb::{LeaseGrantRequest, LeaseGrantResponse};
+use vez_api::v3lockpb::{LockRequest, LockResponse, UnlockRequest, UnlockResponse};
 use zookeeper_client::{Acls, Client as Session, CreateMode, WatchedEvent};
 
 use super::servers::{Kind, Server};
+use super::wire::Wire;
 
 /// Long enough that nothing is kept alive while cycles are counted.
 const TTL_SECONDS: i64 = 600;
@@ -66,28 +65,30 @@ pub(crate) async fn channel(address: &str) -> anyhow::Result<Channel> {
 }
 
 pub(crate) struct Grpc {
-    locks: LockClient<Channel>,
+    wire: Wire,
     request: LockRequest,
     key: bytes::Bytes,
 }
 
 impl Grpc {
     async fn connect(address: &str, name: &str) -> anyhow::Result<Self> {
-        let channel = channel(address).await?;
+        let mut wire = Wire::connect(address).await?;
         let request = LeaseGrantRequest { ttl: TTL_SECONDS, id: 0 };
-        let granted = LeaseClient::new(channel.clone()).lease_grant(request).await?.into_inner();
+        let granted: LeaseGrantResponse =
+            wire.call("/etcdserverpb.Lease/LeaseGrant", &request).await?;
         let request = LockRequest { name: name.to_owned().into(), lease: granted.id };
-        Ok(Self { locks: LockClient::new(channel), request, key: bytes::Bytes::new() })
+        Ok(Self { wire, request, key: bytes::Bytes::new() })
     }
 
     async fn lock(&mut self) -> anyhow::Result<()> {
-        self.key = self.locks.lock(self.request.clone()).await?.into_inner().key;
+        let locked: LockResponse = self.wire.call("/v3lockpb.Lock/Lock", &self.request).await?;
+        self.key = locked.key;
         Ok(())
     }
 
     async fn unlock(&mut self) -> anyhow::Result<()> {
-        let key = std::mem::take(&mut self.key);
-        self.locks.unlock(UnlockRequest { key }).await?;
+        let request = UnlockRequest { key: std::mem::take(&mut self.key) };
+        let _: UnlockResponse = self.wire.call("/v3lockpb.Lock/Unlock", &request).await?;
         Ok(())
     }
 }

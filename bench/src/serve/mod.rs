@@ -5,6 +5,7 @@ mod held;
 mod load;
 mod servers;
 mod watch;
+mod wire;
 
 use std::time::Duration;
 

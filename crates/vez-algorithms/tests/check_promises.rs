@@ -96,7 +96,7 @@ const OF_TWO: &[(&str, u64, u64, bool)] = &[
     ("probabilistic", 43_751, 440_938, false),
     ("weighted-majority", 7_638, 26_056, false),
     ("stable", 16_961, 26_609, false),
-    ("monitored", 19_238, 27_783, true),
+    ("monitored", 19_462, 28_047, true),
 ];
 
 #[test]

@@ -199,6 +199,18 @@ fn a_slow_leader_is_suspected_wrongly_and_elected_again() {
 }
 
 #[test]
+fn a_leader_that_comes_back_and_dies_before_its_first_heartbeat_is_replaced() {
+    let five = system::<MonitoredBully>(5);
+    let again = (ms(200) + Time::from_micros(500), Input::Crash(NodeId(4)));
+    let inputs = vec![start(&five, 5, 0), crash(&five, 5, 100), restart(&five, 5, 200), again];
+    let report = run::<MonitoredBully>(&five, inputs);
+    let tally = election(&report);
+    let announced = tally.declarations.iter().filter(|declared| declared.node == NodeId(4));
+    assert_eq!(announced.count(), 2, "it announced itself while it was suspected");
+    assert_eq!(leader(&five, &report), Some(4));
+}
+
+#[test]
 fn too_short_a_timeout_costs_needless_elections() {
     let five = system::<MonitoredBully>(5);
     let elections = |kind, timeout| {

@@ -201,7 +201,8 @@ impl Hub {
         self.desk().listeners.things().flatten().map(Listener::watches).sum()
     }
 
-    /// Resolves when the key is deleted; to an error when it may have been, unseen. Call with the state held, and the key in it.
+    /// Resolves when the key is deleted; to an error when it may have been, unseen. Call with the
+    /// state held, and the key in it.
     pub(crate) fn when_gone(&self, key: &Bytes) -> oneshot::Receiver<()> {
         let (tell, heard) = oneshot::channel();
         let mut desk = self.desk();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -393,8 +393,7 @@ impl Replica {
 
     /// How much of the disk its files take.
     pub fn disk_bytes(&self) -> u64 {
-        let files = fs::read_dir(&self.inner.directory).into_iter().flatten().flatten();
-        files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+        bytes_of(&self.inner.directory)
     }
 
     pub(crate) fn counters(&self) -> &Counters {
@@ -441,6 +440,17 @@ impl Replica {
             }
         }
     }
+}
+
+fn bytes_of(directory: &Path) -> u64 {
+    let files = fs::read_dir(directory).into_iter().flatten().flatten();
+    let bytes = |file: fs::DirEntry| match file.metadata() {
+        Ok(found) if found.is_dir() => bytes_of(&file.path()),
+        Ok(found) => found.len(),
+        // Forgotten meanwhile.
+        Err(_) => 0,
+    };
+    files.map(bytes).sum()
 }
 
 fn start(error: impl fmt::Display) -> OpenError {

@@ -18,6 +18,9 @@ pub struct Monitored<E> {
     election: E,
     watch: Watch,
     leader: Option<NodeId>,
+    /// For how many ticks it has led while suspected: a suspicion from its earlier life would hide
+    /// that it is silent in this one.
+    unheard: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -64,7 +67,7 @@ impl<E: Protocol<Problem = Election>> Protocol for Monitored<E> {
         let start = |ctx: &mut Ctx<'_, E>| E::start(saved, ctx);
         let config = &ctx.config().election;
         let (election, notices) = ctx.embed(config, Message::Election, Timer::Election, start);
-        let mut this = Self { election, watch, leader: None };
+        let mut this = Self { election, watch, leader: None, unheard: None };
         this.pass_on(notices, ctx);
         this
     }
@@ -76,6 +79,7 @@ impl<E: Protocol<Problem = Election>> Protocol for Monitored<E> {
     fn on_message(&mut self, from: NodeId, message: Self::Message, ctx: &mut Ctx<'_, Self>) {
         match message {
             Message::Heartbeat => {
+                self.unheard = self.unheard.filter(|_| self.leader != Some(from));
                 if self.watch.on_heartbeat(from) {
                     ctx.notify(ElectionNotice::Trusts { id: from });
                     self.elect_if_outranked(from, ctx);
@@ -124,11 +128,22 @@ impl<E: Protocol<Problem = Election>> Monitored<E> {
         for id in tick.suspected {
             ctx.notify(ElectionNotice::Suspects { id });
             if self.leader == Some(id) {
-                let suspect = ElectionRequest::Suspect(id);
-                self.elect(ctx, |election, ctx| election.on_request(suspect, ctx));
+                self.replace(id, ctx);
             }
         }
+        self.unheard = self.unheard.map(|ticks| ticks + 1);
+        if let (Some(ticks), Some(leader)) = (self.unheard, self.leader)
+            && self.watch.silence(leader, detector).is_some_and(|(_, limit)| limit < ticks)
+        {
+            self.unheard = None;
+            self.replace(leader, ctx);
+        }
         ctx.arm(Timer::Tick, detector.tick);
+    }
+
+    fn replace(&mut self, leader: NodeId, ctx: &mut Ctx<'_, Self>) {
+        let suspect = ElectionRequest::Suspect(leader);
+        self.elect(ctx, |election, ctx| election.on_request(suspect, ctx));
     }
 
     fn elect_if_outranked(&mut self, by: NodeId, ctx: &mut Ctx<'_, Self>) {
@@ -150,8 +165,11 @@ impl<E: Protocol<Problem = Election>> Monitored<E> {
     fn pass_on(&mut self, notices: Vec<ElectionNotice>, ctx: &mut Ctx<'_, Self>) {
         for notice in notices {
             match notice {
-                ElectionNotice::Leader { id, .. } => self.leader = Some(id),
-                ElectionNotice::NoLeader { .. } => self.leader = None,
+                ElectionNotice::Leader { id, .. } => {
+                    self.leader = Some(id);
+                    self.unheard = self.watch.is_suspected(id).then_some(0);
+                }
+                ElectionNotice::NoLeader { .. } => (self.leader, self.unheard) = (None, None),
                 ElectionNotice::Suspects { .. } | ElectionNotice::Trusts { .. } => (),
             }
             ctx.notify(notice);

@@ -1,7 +1,7 @@
 //! Locks whose line the server keeps.
 
 use bytes::Bytes;
-use tonic::metadata::MetadataMap;
+use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Request, Response, Status};
 use vez_api::etcdserverpb::{DeleteRangeRequest, DeleteRangeResponse, TxnResponse};
 use vez_api::log::command::Command;
@@ -33,7 +33,10 @@ impl Lock for Service {
         let (key, fence) = (place.key.clone(), place.since);
         place.keep();
         let mut response = Response::new(LockResponse { header, key });
-        response.metadata_mut().insert(FENCE, fence.into());
+        let mut fence = MetadataValue::from(fence);
+        // Never the same twice: a compressor that remembered it would only search longer for it.
+        fence.set_sensitive(true);
+        response.metadata_mut().insert(FENCE, fence);
         Ok(response)
     }
 

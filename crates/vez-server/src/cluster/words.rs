@@ -42,8 +42,7 @@ pub(super) fn append(request: &raft::AppendEntriesRequest<Types>) -> AppendReque
 pub(super) fn to_append(
     request: &AppendRequest,
 ) -> Result<raft::AppendEntriesRequest<Types>, Damage> {
-    let entries: Result<_, _> =
-        request.entries.iter().map(|entry| record::decode_entry(entry)).collect();
+    let entries: Result<_, _> = request.entries.into_iter().map(record::decode_entry).collect();
     Ok(raft::AppendEntriesRequest {
         vote: to_vote(request.ballot)?,
         prev_log_id: request.previous.map(to_log_id),

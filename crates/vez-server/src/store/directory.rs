@@ -6,10 +6,10 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// The layout this program writes.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 const LOCK: &str = "lock";
 const IDENTITY: &str = "identity";
-const LOG: &str = "log.redb";
+const LOG: &str = "log";
 
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {

@@ -6,6 +6,7 @@ use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use bytes::Bytes;
 use openraft::entry::RaftEntry as _;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use openraft::{EntryPayload, OptionalSend};
@@ -13,31 +14,103 @@ use prost::Message as _;
 
 use super::engine::{Change, Stored};
 use super::writer::{Done, Writer};
-use super::{Entry, LogId, Types, Vote};
+use super::{Entry, LogId, Types, Vote, record};
 
 /// How much is sent to a follower at once.
 const READ_BYTES: usize = 1 << 20;
+
+/// So many of the last entries are ready to be read: they are about to be applied and sent.
+const FRESH: usize = 1_024;
+
+/// An entry in memory. As a tree of requests it takes several times what it takes on disk, and
+/// most entries are kept only for who lags far behind.
+#[derive(Debug)]
+enum Kept {
+    Fresh(Entry),
+    Packed(Bytes),
+}
+
+impl Kept {
+    fn entry(&self) -> Entry {
+        match self {
+            Self::Fresh(entry) => entry.clone(),
+            Self::Packed(bytes) => record::decode_entry(bytes.clone()).expect("packed here"),
+        }
+    }
+
+    /// About how many bytes it takes on disk.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Fresh(entry) => weight(entry),
+            Self::Packed(bytes) => bytes.len(),
+        }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Memory {
     vote: Option<Vote>,
     purged: Option<LogId>,
+    /// The index of the first entry.
+    first: u64,
     /// Without a gap.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<Kept>,
+    /// How many of them are packed, from the first on.
+    packed: usize,
 }
 
 impl Memory {
-    fn first(&self) -> u64 {
-        self.entries.front().map_or(0, Entry::index)
+    fn new(Stored { vote, purged, entries }: Stored) -> Self {
+        let mut memory = Self { vote, purged, ..Self::default() };
+        for entry in entries {
+            memory.push(entry);
+        }
+        memory
+    }
+
+    /// The index that the next entry has; any, if there is none yet.
+    fn next(&self) -> Option<u64> {
+        (!self.entries.is_empty()).then(|| self.first + self.entries.len() as u64)
+    }
+
+    fn last(&self) -> Option<LogId> {
+        self.entries.back().map(|last| last.entry().log_id)
+    }
+
+    fn push(&mut self, entry: Entry) {
+        if self.entries.is_empty() {
+            self.first = entry.index();
+        }
+        self.entries.push_back(Kept::Fresh(entry));
+        if self.packed + FRESH < self.entries.len() {
+            let old = &mut self.entries[self.packed];
+            if let Kept::Fresh(entry) = old {
+                *old = Kept::Packed(record::encode_entry(entry).into());
+            }
+            self.packed += 1;
+        }
+    }
+
+    fn cut_off_from(&mut self, index: u64) {
+        self.entries.truncate(self.position(index));
+        self.packed = self.packed.min(self.entries.len());
+    }
+
+    fn forget(&mut self, upto: LogId) {
+        let gone = self.position(upto.index + 1);
+        self.entries.drain(..gone);
+        self.first += gone as u64;
+        self.packed = self.packed.saturating_sub(gone);
+        self.purged = self.purged.max(Some(upto));
     }
 
     /// Where in `entries` the one with this index is, or would be.
     fn position(&self, index: u64) -> usize {
-        let position = index.saturating_sub(self.first());
+        let position = index.saturating_sub(self.first);
         usize::try_from(position).map_or(self.entries.len(), |at| at.min(self.entries.len()))
     }
 
-    fn between(&self, range: impl RangeBounds<u64>) -> impl Iterator<Item = &Entry> {
+    fn between(&self, range: impl RangeBounds<u64>) -> impl Iterator<Item = &Kept> {
         let start = match range.start_bound() {
             Bound::Included(index) => self.position(*index),
             Bound::Excluded(index) => self.position(index + 1),
@@ -74,19 +147,19 @@ impl RaftLogReader<Types> for Reader {
         &mut self,
         range: R,
     ) -> io::Result<Vec<Entry>> {
-        Ok(self.memory().between(range).cloned().collect())
+        Ok(self.memory().between(range).map(Kept::entry).collect())
     }
 
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> io::Result<Vec<Entry>> {
         let mut left = READ_BYTES;
         let mut entries = Vec::new();
         for entry in self.memory().between(start..end) {
-            let size = weight(entry);
+            let size = entry.weight();
             if left < size && !entries.is_empty() {
                 break;
             }
             left = left.saturating_sub(size);
-            entries.push(entry.clone());
+            entries.push(entry.entry());
         }
         Ok(entries)
     }
@@ -115,9 +188,8 @@ pub(crate) struct LogStore {
 
 impl LogStore {
     pub(crate) fn new(stored: Stored, writer: Writer) -> Self {
-        let Stored { vote, purged, entries } = stored;
-        let memory = Memory { vote, purged, entries: entries.into() };
-        Self { reader: Reader { memory: Arc::new(RwLock::new(memory)) }, writer }
+        let memory = Arc::new(RwLock::new(Memory::new(stored)));
+        Self { reader: Reader { memory }, writer }
     }
 }
 
@@ -126,8 +198,8 @@ impl RaftLogStorage<Types> for LogStore {
 
     async fn get_log_state(&mut self) -> io::Result<LogState<Types>> {
         let memory = self.reader.memory();
-        let last = memory.entries.back().map(|entry| entry.log_id);
-        Ok(LogState { last_purged_log_id: memory.purged, last_log_id: last.or(memory.purged) })
+        let last_log_id = memory.last().or(memory.purged);
+        Ok(LogState { last_purged_log_id: memory.purged, last_log_id })
     }
 
     async fn get_log_reader(&mut self) -> Reader {
@@ -149,12 +221,11 @@ impl RaftLogStorage<Types> for LogStore {
         {
             let mut memory = self.reader.memory_mut();
             for entry in &entries {
-                let last = memory.entries.back().map(Entry::index);
-                if last.is_some_and(|last| last + 1 != entry.index()) {
-                    let text = format!("entry {} cannot follow entry {last:?}", entry.index());
+                if let Some(next) = memory.next().filter(|next| *next != entry.index()) {
+                    let text = format!("entry {} where {next} was expected", entry.index());
                     return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
                 }
-                memory.entries.push_back(entry.clone());
+                memory.push(entry.clone());
             }
         }
         self.writer.send(Change::Append(entries), Done::Raft(flushed));
@@ -163,23 +234,14 @@ impl RaftLogStorage<Types> for LogStore {
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> io::Result<()> {
         let from = last.map_or(0, |id| id.index + 1);
-        {
-            let mut memory = self.reader.memory_mut();
-            let keep = memory.position(from);
-            memory.entries.truncate(keep);
-        }
+        self.reader.memory_mut().cut_off_from(from);
         // What is appended next is written next: nobody needs to wait for this by itself.
         self.writer.send(Change::Truncate(from), Done::Nobody);
         Ok(())
     }
 
     async fn purge(&mut self, upto: LogId) -> io::Result<()> {
-        {
-            let mut memory = self.reader.memory_mut();
-            let gone = memory.position(upto.index + 1);
-            memory.entries.drain(..gone);
-            memory.purged = memory.purged.max(Some(upto));
-        }
+        self.reader.memory_mut().forget(upto);
         self.writer.send(Change::Purge(upto), Done::Nobody);
         Ok(())
     }
@@ -226,6 +288,38 @@ mod tests {
             let log = LogStore::new(stored, writer);
             Ok((Guard(directory, thread), log, Machine(Arc::new(shared))))
         }
+    }
+
+    fn entry(index: u64) -> Entry {
+        Entry { log_id: LogId::new_term_index(1, index), payload: EntryPayload::Blank }
+    }
+
+    fn indices(memory: &Memory, range: impl RangeBounds<u64>) -> Vec<u64> {
+        memory.between(range).map(|kept| kept.entry().index()).collect()
+    }
+
+    #[test]
+    fn old_entries_are_packed_and_read_like_others() {
+        let last = FRESH as u64 + 19;
+        let stored = Stored { entries: (10..=last).map(entry).collect(), ..Stored::default() };
+        let mut memory = Memory::new(stored);
+        assert_eq!(memory.packed, 10);
+        assert_eq!(indices(&memory, 18..22), [18, 19, 20, 21], "packed and not");
+        assert_eq!(memory.last(), Some(entry(last).log_id));
+        memory.forget(entry(12).log_id);
+        assert_eq!((memory.packed, indices(&memory, ..15)), (7, vec![13, 14]));
+        memory.cut_off_from(16);
+        assert_eq!((memory.packed, memory.next()), (3, Some(16)));
+        assert_eq!(memory.last(), Some(entry(15).log_id), "a packed one");
+        for index in 16..16 + FRESH as u64 + 4 {
+            memory.push(entry(index));
+        }
+        assert_eq!(memory.packed, 7);
+        assert_eq!(indices(&memory, ..).len(), FRESH + 7);
+        memory.forget(entry(9_999).log_id);
+        assert_eq!((memory.packed, memory.next(), memory.last()), (0, None, None));
+        memory.push(entry(10_000));
+        assert_eq!(indices(&memory, ..), [10_000]);
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,5 @@
-//! How entries, votes and members are written down: protobuf, so that fields can be added, behind a
-//! checksum, so that what the disk made of it is noticed.
+//! How entries, votes and members are written down: protobuf, so that fields can be added. What
+//! the disk made of them is noticed by the journal; what is beside a snapshot has a checksum here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,11 +48,11 @@ pub(crate) fn encode_entry(entry: &Entry) -> Vec<u8> {
         EntryPayload::Normal(proposal) => (Some(proposal.0.encode_to_vec().into()), None),
         EntryPayload::Membership(members) => (None, Some(members.into())),
     };
-    seal(&EntryRecord { id: Some(entry.log_id.into()), command, members })
+    EntryRecord { id: Some(entry.log_id.into()), command, members }.encode_to_vec()
 }
 
-pub(crate) fn decode_entry(bytes: &[u8]) -> Result<Entry, Damage> {
-    let record: EntryRecord = unseal(bytes)?;
+pub(crate) fn decode_entry(bytes: Bytes) -> Result<Entry, Damage> {
+    let record = EntryRecord::decode(bytes)?;
     let payload: Payload = match (record.command, record.members) {
         (None, None) => EntryPayload::Blank,
         (Some(command), _) => EntryPayload::Normal(Proposal(Arc::new(Command::decode(command)?))),
@@ -64,21 +64,21 @@ pub(crate) fn decode_entry(bytes: &[u8]) -> Result<Entry, Damage> {
 
 pub(crate) fn encode_vote(vote: &Vote) -> Vec<u8> {
     let (term, member) = (vote.leader_id.term, vote.leader_id.voted_for);
-    seal(&VoteRecord { term, member, committed: vote.committed })
+    VoteRecord { term, member, committed: vote.committed }.encode_to_vec()
 }
 
-pub(crate) fn decode_vote(bytes: &[u8]) -> Result<Vote, Damage> {
-    let VoteRecord { term, member, committed } = unseal(bytes)?;
+pub(crate) fn decode_vote(bytes: Bytes) -> Result<Vote, Damage> {
+    let VoteRecord { term, member, committed } = VoteRecord::decode(bytes)?;
     let vote = if committed { Vote::new_committed(term, member) } else { Vote::new(term, member) };
     Ok(vote)
 }
 
 pub(crate) fn encode_log_id(id: LogId) -> Vec<u8> {
-    seal(&LogIdRecord::from(id))
+    LogIdRecord::from(id).encode_to_vec()
 }
 
-pub(crate) fn decode_log_id(bytes: &[u8]) -> Result<LogId, Damage> {
-    Ok(unseal::<LogIdRecord>(bytes)?.into())
+pub(crate) fn decode_log_id(bytes: Bytes) -> Result<LogId, Damage> {
+    Ok(LogIdRecord::decode(bytes)?.into())
 }
 
 pub(crate) fn encode_meta(meta: &SnapshotMeta) -> Vec<u8> {

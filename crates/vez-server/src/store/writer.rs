@@ -2,7 +2,7 @@
 //! shares the next `fdatasync`.
 //!
 //! After the first error nothing more is written: what the disk holds is then unknown, and a later
-//! success would hide the gap. A panic of the database is such an error too.
+//! success would hide the gap. A panic is such an error too.
 
 use std::fmt::Debug;
 use std::io;
@@ -65,18 +65,11 @@ impl Failure {
 pub(crate) trait Sink: Debug + Send {
     /// Returns once all of them are durable.
     fn write(&mut self, changes: &[Change]) -> io::Result<()>;
-
-    /// Whether there is work left for a write without changes, when nobody else wants to write.
-    fn has_chores(&self) -> bool;
 }
 
 impl Sink for Engine {
     fn write(&mut self, changes: &[Change]) -> io::Result<()> {
         self.write(changes)
-    }
-
-    fn has_chores(&self) -> bool {
-        self.is_forgetting()
     }
 }
 
@@ -195,12 +188,8 @@ fn run(mut sink: impl Sink, jobs: &Receiver<Job>, counters: &Counters) {
     let (mut changes, mut waiting) = (Vec::new(), Vec::new());
     let mut open = true;
     while open {
-        let has_chores = outcome.is_ok() && sink.has_chores();
-        let first = if has_chores { jobs.try_recv().ok() } else { jobs.recv().ok() };
-        if first.is_none() && !has_chores {
-            return;
-        }
-        for job in first.into_iter().chain(jobs.try_iter()) {
+        let Ok(first) = jobs.recv() else { return };
+        for job in std::iter::once(first).chain(jobs.try_iter()) {
             match job {
                 Job::Write(change, done) => {
                     changes.push(change);
@@ -212,7 +201,7 @@ fn run(mut sink: impl Sink, jobs: &Receiver<Job>, counters: &Counters) {
                 break;
             }
         }
-        if outcome.is_ok() && (!changes.is_empty() || (open && has_chores)) {
+        if outcome.is_ok() && !changes.is_empty() {
             counters.begin(changes.len());
             outcome = write(&mut sink, &changes).map_err(|error| {
                 tracing::error!("the log cannot be written, so nothing more will be: {error}");
@@ -226,12 +215,12 @@ fn run(mut sink: impl Sink, jobs: &Receiver<Job>, counters: &Counters) {
     }
 }
 
-/// Whoever waits must be told, whatever happens to the database: a panic would leave them waiting.
+/// Whoever waits must be told, whatever happens to the log: a panic would leave them waiting.
 fn write(sink: &mut impl Sink, changes: &[Change]) -> io::Result<()> {
     panic::catch_unwind(AssertUnwindSafe(|| sink.write(changes))).unwrap_or_else(|panic| {
         let why = panic.downcast_ref::<String>().map(String::as_str);
         let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
-        Err(io::Error::other(format!("the database gave up: {why}")))
+        Err(io::Error::other(format!("the log gave up: {why}")))
     })
 }
 
@@ -266,10 +255,6 @@ pub(crate) mod tests {
             self.1.pass();
             self.0.write(changes)
         }
-
-        fn has_chores(&self) -> bool {
-            self.0.has_chores()
-        }
     }
 
     /// Takes what it is given, until it has had enough.
@@ -282,42 +267,6 @@ pub(crate) mod tests {
             self.0 -= 1;
             Ok(())
         }
-
-        fn has_chores(&self) -> bool {
-            false
-        }
-    }
-
-    /// Says how many changes each write brought.
-    #[derive(Debug)]
-    struct Tidy {
-        chores: u32,
-        writes: Sender<usize>,
-    }
-
-    impl Sink for Tidy {
-        fn write(&mut self, changes: &[Change]) -> io::Result<()> {
-            self.chores = if changes.is_empty() { self.chores - 1 } else { 3 };
-            self.writes.send(changes.len()).map_err(io::Error::other)
-        }
-
-        fn has_chores(&self) -> bool {
-            0 < self.chores
-        }
-    }
-
-    #[tokio::test]
-    async fn chores_are_done_when_nobody_wants_to_write_and_only_then() {
-        let (tell, heard) = channel();
-        let sink = Tidy { chores: 1, writes: tell };
-        let (writer, mut thread) = Writer::start(sink, Arc::default()).unwrap();
-        assert_eq!(heard.recv(), Ok(0), "what was left from before");
-        for _ in 0..2 {
-            writer.write(vote()).await.unwrap();
-            assert_eq!([(); 4].map(|()| heard.recv()), [Ok(1), Ok(0), Ok(0), Ok(0)]);
-        }
-        thread.close();
-        assert!(heard.recv().is_err(), "and then it rests");
     }
 
     fn vote() -> Change {
