@@ -98,7 +98,8 @@ impl Mailbox {
     pub(crate) async fn filled(&self) {
         loop {
             self.came.notified().await;
-            if !self.content().notices.is_empty() {
+            let content = self.content();
+            if content.was_full || !content.notices.is_empty() {
                 return;
             }
         }
@@ -200,7 +201,8 @@ impl Hub {
         self.desk().listeners.things().flatten().map(Listener::watches).sum()
     }
 
-    /// Resolves when the key is deleted. Call with the state held, and the key in it.
+    /// Resolves when the key is deleted; to an error when it may have been, unseen. Call with the
+    /// state held, and the key in it.
     pub(crate) fn when_gone(&self, key: &Bytes) -> oneshot::Receiver<()> {
         let (tell, heard) = oneshot::channel();
         let mut desk = self.desk();
@@ -247,6 +249,21 @@ impl Hub {
                 tell(listeners, &batch, filled, crowd);
                 !listeners.is_empty()
             });
+        }
+    }
+
+    /// The state was replaced by another, and nobody was told what happened in between: whoever
+    /// listens is let go as if late, and whoever waits for a key looks again. Call with the state
+    /// held for writing.
+    pub(crate) fn begin_anew(&self) {
+        let mut desk = self.desk();
+        // They hear that nobody will tell them.
+        desk.gone.clear();
+        let listeners = std::mem::take(&mut desk.listeners);
+        for listener in listeners.things().flatten() {
+            listener.late.store(true, Ordering::Release);
+            listener.mailbox.content().was_full = true;
+            listener.mailbox.came.notify_one();
         }
     }
 

@@ -153,6 +153,7 @@ struct Inner {
     /// None, if it is alone and nobody may join.
     links: Option<Links>,
     heard: Arc<Heard>,
+    is_leaderless: watch::Sender<bool>,
     questions: Arc<Questions>,
     confirmations: Arc<Questions>,
 }
@@ -231,6 +232,7 @@ impl Replica {
             timing: options.timing,
             links: among.is_some().then_some(links),
             heard: Arc::default(),
+            is_leaderless: watch::Sender::new(false),
             questions: Arc::default(),
             confirmations: Arc::default(),
         };
@@ -351,6 +353,10 @@ impl Replica {
 
     pub(crate) fn heard(&self) -> Arc<Heard> {
         Arc::clone(&self.inner.heard)
+    }
+
+    pub(crate) fn is_leaderless(&self) -> &watch::Sender<bool> {
+        &self.inner.is_leaderless
     }
 
     pub(crate) fn progress(&self) -> &Progress {

@@ -132,27 +132,15 @@ impl Server {
         let full = Arc::new(Notify::new());
         let chronicle = Arc::new(replica.read(Chronicle::new));
         let leases = Arc::new(LeaseCounts::default());
-        replica.listen({
-            let (hub, lessor, full) = (Arc::clone(&hub), Arc::clone(&lessor), Arc::clone(&full));
-            let (chronicle, leases) = (Arc::clone(&chronicle), Arc::clone(&leases));
-            move |state, command, events| {
-                match command {
-                    Some(command) => {
-                        let cause = note_lease(&lessor, &leases, state, command);
-                        chronicle.note(state, cause, events);
-                    }
-                    None => chronicle.begin_anew(state),
-                }
-                hub.publish(state.revision(), events);
-                if is_full(state, keep) {
-                    full.notify_one();
-                }
-            }
-        });
-        replica.listen_for_pauses({
-            let hub = Arc::clone(&hub);
-            move || hub.ring()
-        });
+        let ears = Ears {
+            hub: Arc::clone(&hub),
+            lessor: Arc::clone(&lessor),
+            chronicle: Arc::clone(&chronicle),
+            leases: Arc::clone(&leases),
+            full: Arc::clone(&full),
+            keep,
+        };
+        ears.listen(&replica);
         let client_urls = match options.advertise_client.is_empty() {
             true => urls.clone(),
             false => options.advertise_client,
@@ -184,27 +172,13 @@ impl Server {
                 serve_callers(service.clone(), view.count_calls(), callers, stopped.clone());
             doors.spawn(served);
         }
-        // They are heard to the end.
         let (peers_stop, _) = watch::channel(false);
-        let peers_seen = Arc::new(Doors::new(PEERS_MAX));
-        for (listener, tls) in peer_listeners {
-            let peers = door::open(listener, tls, Arc::clone(&peers_seen), peers_stop.subscribe());
-            chores.spawn(gate::serve(service.clone(), Arc::clone(&token), peers));
-        }
-        let (remove, removed) = watch::channel(false);
-        if replica.has_peers() {
-            let (name, peer_urls) = (service.member.name.clone(), service.member.peer_urls.clone());
-            let client_urls = service.member.client_urls.clone();
-            let card = Card { name, peer_urls, client_urls, is_candidate: false };
-            let publishing = replica.clone();
-            chores.spawn(async move { publishing.publish(card).await });
-            let replica = replica.clone();
-            chores.spawn(async move {
-                replica.removed(way, token).await;
-                tracing::error!("this member has been removed from the cluster");
-                remove.send_replace(true);
-            });
-        }
+        let removed = if replica.has_peers() {
+            let peers = Peers { listeners: peer_listeners, way, token, stop: &peers_stop };
+            peers.serve(&service, &mut chores)
+        } else {
+            watch::channel(false).1
+        };
         Ok(Self { replica, urls, view, stop, peers_stop, removed, doors, chores })
     }
 
@@ -240,6 +214,81 @@ impl Server {
         self.peers_stop.send_replace(true);
         self.chores.shutdown().await;
         self.replica.shutdown().await;
+    }
+}
+
+/// Who hears what becomes of the state.
+struct Ears {
+    hub: Arc<Hub>,
+    lessor: Arc<Lessor>,
+    chronicle: Arc<Chronicle>,
+    leases: Arc<LeaseCounts>,
+    /// Rung when there is more of the past than is kept.
+    full: Arc<Notify>,
+    keep: i64,
+}
+
+impl Ears {
+    fn listen(self, replica: &Replica) {
+        replica.listen_for_pauses({
+            let hub = Arc::clone(&self.hub);
+            move || hub.ring()
+        });
+        replica.listen(move |state, command, events| {
+            match command {
+                Some(command) => {
+                    let cause = note_lease(&self.lessor, &self.leases, state, command);
+                    self.chronicle.note(state, cause, events);
+                }
+                None => {
+                    self.chronicle.begin_anew(state);
+                    self.hub.begin_anew();
+                }
+            }
+            self.hub.publish(state.revision(), events);
+            if is_full(state, self.keep) {
+                self.full.notify_one();
+            }
+        });
+    }
+}
+
+/// How other members come in.
+struct Peers<'a> {
+    listeners: Vec<Listener>,
+    way: Way,
+    token: Arc<str>,
+    /// They are heard to the end.
+    stop: &'a watch::Sender<bool>,
+}
+
+impl Peers<'_> {
+    /// Does what a member does for others; says when it is not one any more.
+    fn serve(self, service: &Service, chores: &mut JoinSet<()>) -> watch::Receiver<bool> {
+        let Self { listeners, way, token, stop } = self;
+        let seen = Arc::new(Doors::new(PEERS_MAX));
+        for (listener, tls) in listeners {
+            let peers = door::open(listener, tls, Arc::clone(&seen), stop.subscribe());
+            chores.spawn(gate::serve(service.clone(), Arc::clone(&token), peers));
+        }
+        let Member { name, peer_urls, client_urls } = service.member.clone();
+        let card = Card { name, peer_urls, client_urls, is_candidate: false };
+        let replica = service.replica.clone();
+        chores.spawn(async move { replica.publish(card).await });
+        let replica = service.replica.clone();
+        chores.spawn(async move { replica.hand_over_when_hanging().await });
+        let replica = service.replica.clone();
+        chores.spawn(async move { replica.watch_for_leaders().await });
+        let (remove, removed) = watch::channel(false);
+        let replica = service.replica.clone();
+        chores.spawn(async move {
+            replica.removed(way, token).await;
+            tracing::error!("this member has been removed from the cluster");
+            remove.send_replace(true);
+            // Whoever waits for this must not take its end for an answer.
+            std::future::pending::<()>().await;
+        });
+        removed
     }
 }
 

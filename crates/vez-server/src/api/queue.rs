@@ -3,6 +3,7 @@
 //! This is how etcd's own clients queue, so that they and the server's locks and elections stand
 //! in one line.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use vez_api::etcdserverpb::{
 use vez_api::log::{self, command::Command};
 use vez_api::mvccpb::KeyValue;
 
-use super::Service;
+use super::{Service, status};
 use crate::raft::ProposeError;
 
 /// How long a lease lasts that the server grants for a client that brought none.
@@ -33,7 +34,7 @@ pub(super) struct Place {
     pub(super) lease: i64,
     /// What was there before this call belongs to another call, which may still rely on it.
     is_mine: bool,
-    is_kept: bool,
+    is_kept: AtomicBool,
 }
 
 impl Service {
@@ -53,11 +54,21 @@ impl Service {
         let key = Bytes::from([&prefix[..], format!("{lease:x}").as_bytes()].concat());
         let put = PutRequest { key: key.clone(), value, lease, ..PutRequest::default() };
         let get = RangeRequest { key: key.clone(), ..RangeRequest::default() };
-        let request = TxnRequest {
+        let mut request = TxnRequest {
             compare: vec![made_at(&key, 0)],
             success: vec![operation(request_op::Request::RequestPut(put))],
             failure: vec![operation(request_op::Request::RequestRange(get))],
         };
+        if self.replica.has_peers() {
+            // A call at another member may have taken it and be about to give it up: that it is
+            // relied upon again is written down.
+            request.failure.push(operation(request_op::Request::RequestPut(PutRequest {
+                key: key.clone(),
+                ignore_value: true,
+                ignore_lease: true,
+                ..PutRequest::default()
+            })));
+        }
         self.fits(&request)?;
         // In a task of its own: a client that goes away while the log is written must not leave a
         // place behind that nobody gives up.
@@ -71,7 +82,15 @@ impl Service {
             });
             let since = found.as_ref().map_or(revision, |found| found.create_revision);
             let is_mine = response.succeeded;
-            let place = Place { service, prefix, key, since, lease, is_mine, is_kept: false };
+            let place = Place {
+                service,
+                prefix,
+                key,
+                since,
+                lease,
+                is_mine,
+                is_kept: AtomicBool::new(false),
+            };
             Ok::<_, Status>((place, found))
         });
         taken.await.map_err(|_| Status::unavailable("etcdserver: server stopped"))?
@@ -104,27 +123,35 @@ impl Place {
                 // Over by the clock, and only not ended yet: it would be taken away at once.
                 Err(_) if self.service.lessor.is_over(self.lease) => return Err(expired()),
                 Err(revision) => return Ok(self.service.header(revision)),
-                // Who tells them goes only with the server.
+                // Whoever is not told any more looks again.
                 Ok((ahead, own)) => tokio::select! {
                     _ = ahead => {}
-                    _ = own => return Err(expired()),
+                    Ok(()) = own => return Err(expired()),
+                    // Whoever asked finds the place again, at a member that has a leader.
+                    () = self.service.replica.leaderless() => {
+                        self.is_kept.store(true, Ordering::Relaxed);
+                        return Err(status(ProposeError::NoMajority));
+                    }
                 },
             }
         }
     }
 
     /// Whoever asked has it now, and gives it up himself.
-    pub(super) fn keep(mut self) {
-        self.is_kept = true;
+    pub(super) fn keep(self) {
+        self.is_kept.store(true, Ordering::Relaxed);
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.is_kept || !self.is_mine {
+        if *self.is_kept.get_mut() || !self.is_mine {
             return;
         }
-        let (service, request) = (self.service.clone(), leaving(&self.key, self.since));
+        let (service, mut request) = (self.service.clone(), leaving(&self.key, self.since));
+        if service.replica.has_peers() {
+            request.compare.push(untouched(&self.key));
+        }
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let command = log::Command { command: Some(Command::Txn(request)) };
@@ -157,6 +184,15 @@ pub(super) fn made_at(key: &Bytes, revision: i64) -> Compare {
         key: key.clone(),
         target_union: Some(compare::TargetUnion::CreateRevision(revision)),
         range_end: Bytes::new(),
+    }
+}
+
+/// Written once, and not since.
+fn untouched(key: &Bytes) -> Compare {
+    Compare {
+        target: compare::CompareTarget::Version.into(),
+        target_union: Some(compare::TargetUnion::Version(1)),
+        ..made_at(key, 0)
     }
 }
 

@@ -64,6 +64,29 @@ impl Replica {
         }
     }
 
+    /// Returns when this member has been without a leader for long; never, if it is alone.
+    pub(crate) async fn leaderless(&self) {
+        let mut is_leaderless = self.is_leaderless().subscribe();
+        // Whoever tells lives as long as we do.
+        is_leaderless.wait_for(|is_so| *is_so).await.ok();
+    }
+
+    /// Sees whether there is a leader; never ends.
+    pub(crate) async fn watch_for_leaders(&self) {
+        let mut looks = 0;
+        loop {
+            let has_leader = match self.lead() {
+                Lead::Nowhere => false,
+                Lead::Here => self.has_majority(),
+                Lead::There(..) => true,
+            };
+            looks = if has_leader { 0 } else { looks + 1 };
+            self.is_leaderless()
+                .send_if_modified(|is_so| std::mem::replace(is_so, 2 < looks) != (2 < looks));
+            tokio::time::sleep(self.timing().election / 2).await;
+        }
+    }
+
     /// Until when a leader is looked for.
     fn patience(&self) -> Instant {
         Instant::now() + 2 * self.timing().election

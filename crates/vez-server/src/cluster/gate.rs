@@ -119,6 +119,7 @@ impl Interceptor for Check {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "it is what errors are mapped with")]
 fn senseless(damage: Damage) -> Status {
     Status::invalid_argument(format!("what a member said makes no sense: {damage}"))
 }
@@ -144,14 +145,15 @@ impl Peer for Gate {
             async move {
                 let word = words.message().await.ok()??;
                 heard.now();
-                let request = words::to_append(word).inspect_err(|damage| {
+                let request = words::to_append(&word).inspect_err(|damage| {
                     tracing::error!("entries from the leader cannot be used: {damage}");
                 });
                 Some((request.ok()?, words))
             }
         });
         let answers = self.service.replica.raft().stream_append(requests);
-        let answers = answers.map(|answer| answer.map(words::appended).map_err(stopped));
+        let answers =
+            answers.map(|answer| answer.map(|answer| words::appended(&answer)).map_err(stopped));
         Ok(Response::new(Box::pin(answers)))
     }
 

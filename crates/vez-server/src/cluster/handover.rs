@@ -24,6 +24,17 @@ impl Replica {
         Ok(matches!(taken, Ok(Ok(_))))
     }
 
+    /// A leader whose disk hangs is of no use to anybody; never ends.
+    pub(crate) async fn hand_over_when_hanging(&self) {
+        loop {
+            tokio::time::sleep(self.timing().election).await;
+            let leads = self.leadership().borrow().leader == Some(self.member_id());
+            if leads && self.hangs().is_some() && matches!(self.hand_over(None).await, Ok(true)) {
+                tracing::warn!("the disk hangs: another leads now");
+            }
+        }
+    }
+
     /// The member that has most of the log, among those that were heard of late.
     fn furthest(&self) -> Option<u64> {
         let metrics = self.raft().metrics();

@@ -113,7 +113,8 @@ impl Replica {
             tokio::time::sleep(self.timing().election).await;
             let leads = self.leadership().borrow().leader == Some(self.member_id());
             let is_heard = self.heard().ago() < 2 * self.timing().election;
-            if !is_heard && !(leads && self.has_majority()) && self.is_removed(&way, &token).await {
+            let is_well = is_heard || (leads && self.has_majority());
+            if !is_well && self.is_removed(&way, &token).await {
                 return;
             }
         }

@@ -40,7 +40,7 @@ pub(super) fn append(request: &raft::AppendEntriesRequest<Types>) -> AppendReque
 }
 
 pub(super) fn to_append(
-    request: AppendRequest,
+    request: &AppendRequest,
 ) -> Result<raft::AppendEntriesRequest<Types>, Damage> {
     let entries: Result<_, _> = request.entries.into_iter().map(record::decode_entry).collect();
     Ok(raft::AppendEntriesRequest {
@@ -51,11 +51,11 @@ pub(super) fn to_append(
     })
 }
 
-pub(super) fn appended(result: StreamAppendResult<Types>) -> AppendResponse {
+pub(super) fn appended(result: &StreamAppendResult<Types>) -> AppendResponse {
     let answer = match result {
         Ok(last) => Answer::Matched(Matched { last: last.map(log_id) }),
-        Err(StreamAppendError::Conflict(at)) => Answer::Conflict(log_id(at)),
-        Err(StreamAppendError::HigherVote(vote)) => Answer::Higher(ballot(&vote)),
+        Err(StreamAppendError::Conflict(at)) => Answer::Conflict(log_id(*at)),
+        Err(StreamAppendError::HigherVote(vote)) => Answer::Higher(ballot(vote)),
     };
     AppendResponse { answer: Some(answer) }
 }

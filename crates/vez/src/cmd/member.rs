@@ -21,6 +21,7 @@ use crate::hold::{Endpoints, Format};
 ///   vez member update 8e9e05c52164694d http://10.0.0.5:2380
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
+#[expect(clippy::doc_markdown, reason = "commands as they are typed")]
 pub struct Member {
     #[command(subcommand)]
     what: What,

@@ -21,7 +21,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use url::Url;
 use vez_server::Server;
 
-use self::cluster::Cluster;
+use self::cluster::Others;
 use self::config::Mistakes;
 use self::settings::Settings;
 use super::{Outcome, output};
@@ -76,7 +76,7 @@ pub struct Serve {
     )]
     listen_metrics_urls: Url,
     #[command(flatten)]
-    cluster: Cluster,
+    others: Others,
     /// The certificate shown at https:// URLs; read anew when it changes, as all of these are.
     #[arg(long, env = "ETCD_CERT_FILE", value_name = "FILE")]
     cert_file: Option<PathBuf>,

@@ -5,20 +5,24 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use rustix::process::Signal;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
 use vez_api::etcdserverpb::{
-    DefragmentRequest, PutRequest, RangeRequest, kv_client::KvClient,
-    maintenance_client::MaintenanceClient,
+    DefragmentRequest, LeaseGrantRequest, MoveLeaderRequest, PutRequest, RangeRequest,
+    WatchCreateRequest, WatchRequest, kv_client::KvClient, lease_client::LeaseClient,
+    maintenance_client::MaintenanceClient, watch_client::WatchClient, watch_request,
 };
+use vez_api::v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient};
 
+use crate::cold_disk::{ColdDisk, Thaw};
 use crate::history::History;
 use crate::trio::Trio;
 
 /// Chance that can be had again: `VEZ_SEED=… cargo test --test cluster NAME`.
-fn chance(test: &str) -> StdRng {
+pub(crate) fn chance(test: &str) -> StdRng {
     let seed = std::env::var("VEZ_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| rand::rng().next_u64());
-    println!("{test}: VEZ_SEED={seed}");
+    eprintln!("{test}: VEZ_SEED={seed}");
     StdRng::seed_from_u64(seed)
 }
 
@@ -40,7 +44,7 @@ async fn a_leader_that_is_killed_costs_a_moment_and_nothing_that_was_acknowledge
         let leader = trio.leader().await;
         trio.kill(leader);
         history.goes_on(5).await;
-        println!("killed: no write for {:?}", history.longest_gap());
+        eprintln!("killed: no write for {:?}", history.longest_gap());
         trio.run(leader);
         history.goes_on(5).await;
     }
@@ -79,7 +83,7 @@ async fn a_leader_that_stands_still_is_replaced_and_believes_no_longer_that_it_l
         trio.signal(leader, Signal::STOP);
         trio.leader_but(leader).await;
         history.goes_on(5).await;
-        println!("stopped: no write for {:?}", history.longest_gap());
+        eprintln!("stopped: no write for {:?}", history.longest_gap());
         // Sometimes longer than a lease, sometimes not.
         let time = chance.random_range(0..4_000);
         tokio::time::sleep(Duration::from_millis(time)).await;
@@ -101,7 +105,7 @@ async fn a_leader_that_is_asked_to_end_hands_over_and_a_rolling_restart_is_hardl
         // It had ended only when another led.
         assert_ne!(trio.leader().await, leader);
         history.goes_on(5).await;
-        println!("handed over: no write for {:?}", history.longest_gap());
+        eprintln!("handed over: no write for {:?}", history.longest_gap());
         trio.run(leader);
         history.goes_on(5).await;
     }
@@ -138,16 +142,34 @@ async fn without_a_majority_nothing_is_written_and_that_is_said_soon() {
     keys.put(put("after")).await.expect("two are a majority");
 }
 
-/// A member that was away for so long that the log does not reach back to it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_member_that_was_away_for_long_gets_the_state_in_one_piece() {
-    const WRITES: u64 = 12_000;
+async fn a_leader_whose_disk_hangs_hands_over_and_comes_back_when_it_is_well() {
+    let Some(disk) = ColdDisk::mount() else { return };
     let mut trio = Trio::new();
-    trio.set_flags(vec!["--log-level".to_owned(), "debug".to_owned()]);
+    trio.set_directory(0, disk.place.join("data"));
     trio.run_all();
-    let away = (trio.leader().await + 1) % 3;
-    trio.kill(away);
+    let thaw = Thaw(&disk);
+    let (target_id, _) = trio.status(0).await.expect("it runs");
     let leader = trio.leader().await;
+    if leader != 0 {
+        let mut maintenance = MaintenanceClient::new(trio.channel(leader));
+        maintenance.move_leader(MoveLeaderRequest { target_id }).await.expect("it is well");
+    }
+    assert_eq!(trio.leader().await, 0);
+    let history = History::begin(&trio);
+    history.goes_on(10).await;
+    assert!(disk.freeze());
+    assert_ne!(trio.leader_but(0).await, 0);
+    history.goes_on(10).await;
+    drop(thaw);
+    history.goes_on(10).await;
+    history.end(&trio).await;
+}
+
+const WRITES: u64 = 12_000;
+
+/// More entries than the log keeps; and then the state is written down by all but one.
+async fn write_much(trio: &Trio, leader: usize, away: usize) {
     let mut writers = tokio::task::JoinSet::new();
     for writer in 0..64 {
         let mut keys = KvClient::new(trio.channel(leader));
@@ -164,6 +186,23 @@ async fn a_member_that_was_away_for_long_gets_the_state_in_one_piece() {
         maintenance.defragment(DefragmentRequest {}).await.expect("a snapshot");
     }
     trio.says(leader, "bytes of a snapshot go to member").await;
+}
+
+fn start_talkative() -> Trio {
+    let mut trio = Trio::new();
+    trio.set_flags(vec!["--log-level".to_owned(), "debug".to_owned()]);
+    trio.run_all();
+    trio
+}
+
+/// The log does not reach back to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_that_was_away_for_long_gets_the_state_in_one_piece() {
+    let mut trio = start_talkative();
+    let away = (trio.leader().await + 1) % 3;
+    trio.kill(away);
+    let leader = trio.leader().await;
+    write_much(&trio, leader, away).await;
     trio.run(away);
     let mut keys = KvClient::new(trio.channel(away));
     let all = RangeRequest {
@@ -180,7 +219,57 @@ async fn a_member_that_was_away_for_long_gets_the_state_in_one_piece() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    let found = tokio::time::timeout(Duration::from_secs(60), found).await.expect("it catches up");
+    let found = tokio::time::timeout(Duration::from_mins(1), found).await.expect("it catches up");
     assert_eq!(found.cast_unsigned(), WRITES);
+    trio.says(away, "bytes came from the leader").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_watches_or_waits_at_a_member_that_gets_the_state_in_one_piece_misses_nothing() {
+    let trio = start_talkative();
+    let leader = trio.leader().await;
+    let away = (leader + 1) % 3;
+    let create = WatchCreateRequest {
+        key: "key/".into(),
+        range_end: "key0".into(),
+        ..WatchCreateRequest::default()
+    };
+    let request_union = Some(watch_request::RequestUnion::CreateRequest(create));
+    let (keep, requests) = tokio::sync::mpsc::channel(1);
+    keep.send(WatchRequest { request_union }).await.expect("there is room");
+    let stream = WatchClient::new(trio.channel(away)).watch(ReceiverStream::new(requests)).await;
+    let mut answers = stream.expect("a stream").into_inner();
+    assert!(answers.message().await.expect("it goes on").expect("it goes on").created);
+    let (lock, mut locks) =
+        (|lease| LockRequest { name: "door".into(), lease }, LockClient::new(trio.channel(leader)));
+    for id in [1, 2] {
+        let request = LeaseGrantRequest { ttl: 600, id };
+        LeaseClient::new(trio.channel(leader)).lease_grant(request).await.expect("a lease");
+    }
+    let key = locks.lock(lock(1)).await.expect("it is free").into_inner().key;
+    let mut waits = LockClient::new(trio.channel(away));
+    let waiting = tokio::spawn(async move { waits.lock(lock(2)).await });
+    let door = RangeRequest { key: "door/2".into(), ..RangeRequest::default() };
+    let mut keys = KvClient::new(trio.channel(away));
+    while keys.range(door.clone()).await.expect("it serves").into_inner().count < 1 {}
+    trio.signal(away, Signal::STOP);
+    locks.unlock(UnlockRequest { key }).await.expect("it is held");
+    write_much(&trio, leader, away).await;
+    trio.signal(away, Signal::CONT);
+    let mut last = 0;
+    let mut heard = 0;
+    let all = async {
+        while heard < WRITES {
+            let answer = answers.message().await.expect("it goes on").expect("it goes on");
+            for event in answer.events {
+                let revision = event.kv.expect("a key").mod_revision;
+                assert!(last < revision, "in order: {last}, then {revision}");
+                (last, heard) = (revision, heard + 1);
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), all).await.expect("all is heard");
+    let granted = tokio::time::timeout(Duration::from_mins(1), waiting).await;
+    granted.expect("it has its turn").expect("it ends").expect("it is granted");
     trio.says(away, "bytes came from the leader").await;
 }

@@ -3,9 +3,14 @@
 mod faults;
 mod history;
 mod members;
+mod net;
+mod partitions;
 mod service;
 mod tls;
 mod trio;
+
+#[path = "../serve/cold_disk.rs"]
+mod cold_disk;
 
 #[expect(dead_code, reason = "more is done with one server than with three")]
 #[path = "../serve/server.rs"]

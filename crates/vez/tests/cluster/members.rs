@@ -1,8 +1,9 @@
 //! Who belongs to a cluster, and who does not.
 
 use std::process::Output;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use vez_api::etcdserverpb::{PutRequest, RangeRequest, kv_client::KvClient};
 
 use crate::history::History;
@@ -31,7 +32,7 @@ fn listed(trio: &Trio, name: &str) -> Option<Vec<String>> {
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        assert!(begun.elapsed() < Duration::from_mins(1), "{what}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
@@ -162,7 +163,7 @@ async fn a_learner_votes_when_it_is_promoted_and_a_member_may_move() {
     trio.run_with(3, &["--listen-peer-urls", &moved]);
     put(&trio, 0, "moved").await;
     let found = async { while !has(&trio, 3, "moved").await {} };
-    tokio::time::timeout(Duration::from_secs(60), found).await.expect("it is found");
+    tokio::time::timeout(Duration::from_mins(1), found).await.expect("it is found");
 }
 
 #[tokio::test]
@@ -194,4 +195,34 @@ async fn one_server_with_its_data_grows_to_two_and_nobody_joins_uninvited() {
     let mut command = crate::server::serve_at(&trio.directory(0), &trio.client_url(0));
     let output = command.output().expect("it runs");
     assert!(refused(&output).contains("it is one of 2"));
+}
+
+#[test]
+fn every_mistake_about_other_members_is_said() {
+    let check = |flags: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vez"));
+        command.args(["serve", "--check-config"]).args(flags.split(' '));
+        command.output().expect("it runs")
+    };
+    let own = "--initial-cluster default=http://127.0.0.1:2380";
+    let said = works(&check(&format!("{own},b=http://10.0.0.2:2380")));
+    assert!(said.contains("one of 2"), "{said}");
+    for (flags, expected) in [
+        ("--initial-cluster a=http://127.0.0.1:1", "which is called default (--name)"),
+        ("--initial-cluster default=127.0.0.1:1", "expected NAME=http://HOST:PORT"),
+        ("--initial-cluster default=http://10.0.0.1:2380", "--insecure"),
+        ("--initial-cluster default=https://127.0.0.1:2380", "expected --peer-cert-file"),
+        ("--initial-advertise-peer-urls http://127.0.0.1:1", "expected --initial-cluster"),
+        (&format!("{own} --initial-advertise-peer-urls http://127.0.0.1:1"), "what --initial-"),
+        (&format!("{own} --peer-client-cert-auth"), "expected --peer-cert-file"),
+        (&format!("{own} --peer-cert-file x"), "come together"),
+        ("--election-timeout 200", "five times --heartbeat-interval"),
+        ("--heartbeat-interval 0", "at least 1"),
+        ("--heartbeat-interval 1 --election-timeout 5", "50 to 50000"),
+    ] {
+        let output = check(flags);
+        assert_eq!(output.status.code(), Some(2), "{flags}");
+        let why = refused(&output);
+        assert!(why.contains(expected), "{flags}: {why}");
+    }
 }

@@ -73,5 +73,5 @@ async fn members_with_papers_of_one_authority_agree_and_others_are_not_let_in() 
     trio.run(2);
     trio.leader().await;
     let put = async { while KvClient::new(trio.channel(2)).put(put.clone()).await.is_err() {} };
-    tokio::time::timeout(std::time::Duration::from_secs(60), put).await.expect("it is let in");
+    tokio::time::timeout(std::time::Duration::from_mins(1), put).await.expect("it is let in");
 }

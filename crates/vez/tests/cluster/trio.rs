@@ -4,23 +4,27 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
+use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 use vez_api::etcdserverpb::StatusRequest;
 use vez_api::etcdserverpb::maintenance_client::MaintenanceClient;
 
+use crate::net::Net;
 use crate::server::{Server, directory, serve_at};
 
 /// The fourth begins as nobody, and may join.
 pub(crate) const NAMES: [&str; 4] = ["anna", "bela", "carl", "dora"];
 /// How long anything is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Trio {
     /// An address of this machine that nobody else uses.
     pub(crate) host: String,
+    /// Or one network for each.
+    net: Option<Net>,
     peer_scheme: &'static str,
     flags: Vec<String>,
     directories: [PathBuf; 4],
@@ -44,7 +48,26 @@ impl Trio {
         let host = format!("127.{number}.{high}.{low}");
         let directories = [directory(), directory(), directory(), directory()];
         let servers = [None, None, None, None];
-        Self { host, peer_scheme: "http", flags: Vec::new(), directories, servers }
+        let flags = Vec::new();
+        Self { host, net: None, peer_scheme: "http", flags, directories, servers }
+    }
+
+    /// Each on a machine of its own, as far as the network goes.
+    pub(crate) async fn start_on(net: Net) -> Self {
+        let mut trio = Self::new();
+        trio.net = Some(net);
+        trio.flags.push("--insecure".to_owned());
+        trio.run_all();
+        trio.leader().await;
+        trio
+    }
+
+    pub(crate) fn net(&self) -> &Net {
+        self.net.as_ref().expect("it has one")
+    }
+
+    fn host(&self, member: usize) -> String {
+        self.net.as_ref().map_or_else(|| self.host.clone(), |net| net.host(member))
     }
 
     /// Members talk over connections that are made with these flags.
@@ -59,6 +82,11 @@ impl Trio {
         std::mem::replace(&mut self.flags, flags)
     }
 
+    /// Where a member that was never started will keep its data.
+    pub(crate) fn set_directory(&mut self, member: usize, directory: PathBuf) {
+        self.directories[member] = directory;
+    }
+
     pub(crate) fn run_all(&mut self) {
         for member in 0..3 {
             self.run(member);
@@ -66,11 +94,11 @@ impl Trio {
     }
 
     pub(crate) fn client_url(&self, member: usize) -> String {
-        format!("http://{}:{}", self.host, 23_790 + member)
+        format!("http://{}:{}", self.host(member), 23_790 + member)
     }
 
     pub(crate) fn peer_url(&self, member: usize) -> String {
-        format!("{}://{}:{}", self.peer_scheme, self.host, 23_800 + member)
+        format!("{}://{}:{}", self.peer_scheme, self.host(member), 23_800 + member)
     }
 
     /// The first three, beginning with this one.
@@ -92,6 +120,9 @@ impl Trio {
     pub(crate) fn run_with(&mut self, member: usize, flags: &[&str]) {
         let directory = self.directories[member].clone();
         let mut command = serve_at(&directory, &self.client_url(member));
+        if let Some(net) = &self.net {
+            command = net.inside(member, &command);
+        }
         let log = File::options().create(true).append(true).open(self.log(member));
         command
             .args(["--name", NAMES[member]])
@@ -198,15 +229,16 @@ impl Trio {
     }
 
     async fn leads(&self, member: usize) -> bool {
+        self.status(member).await.is_some_and(|(id, leader)| id == leader)
+    }
+
+    /// Its number, and that of whom it takes for the leader.
+    pub(crate) async fn status(&self, member: usize) -> Option<(u64, u64)> {
         let mut maintenance = MaintenanceClient::new(self.channel(member));
         let asked = maintenance.status(StatusRequest {});
-        match tokio::time::timeout(Duration::from_secs(1), asked).await {
-            Ok(Ok(status)) => {
-                let status = status.into_inner();
-                status.header.is_some_and(|header| header.member_id == status.leader)
-            }
-            _ => false,
-        }
+        let answer = tokio::time::timeout(Duration::from_secs(1), asked).await.ok()?.ok()?;
+        let status = answer.into_inner();
+        Some((status.header?.member_id, status.leader))
     }
 }
 

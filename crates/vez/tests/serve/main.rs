@@ -1,6 +1,7 @@
 //! The service, asked by clients that nobody here wrote, and on bad days.
 
 mod bad_days;
+mod cold_disk;
 mod config;
 mod crashes;
 mod differential;

@@ -1,7 +1,7 @@
 //! Leases while the disk hangs, the server is stopped, or somebody sets the clock: none ends early.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use vez_api::etcdserverpb::{
     PutRequest, kv_client::KvClient, lease_client::LeaseClient,
 };
 
+use crate::cold_disk::{ColdDisk, Thaw};
 use crate::promises::{connect, count, put, until_count};
 use crate::server::{Server, directory, serve};
 
@@ -60,64 +61,6 @@ impl Keeper {
     async fn hear(&mut self) -> i64 {
         let answer = tokio::time::timeout(Duration::from_secs(30), self.answers.message()).await;
         answer.expect("an answer").expect("it goes on").expect("it goes on").ttl
-    }
-}
-
-/// A file system that can be frozen: whoever writes to it then hangs.
-struct ColdDisk {
-    image: PathBuf,
-    place: PathBuf,
-}
-
-impl ColdDisk {
-    fn mount() -> Option<Self> {
-        let place = directory();
-        fs::create_dir_all(&place).expect("a directory");
-        let disk = Self { image: place.with_extension("image"), place };
-        let file = fs::File::create(&disk.image).expect("a file");
-        file.set_len(64 << 20).expect("it may be large");
-        let made = run("mkfs.ext4", &["-q"], &disk.image)
-            && Command::new("mount")
-                .args(["-o", "loop"])
-                .args([&disk.image, &disk.place])
-                .status()
-                .is_ok_and(|status| status.success());
-        if made && disk.freeze() && disk.thaw() {
-            return Some(disk);
-        }
-        eprintln!("left out: a file system cannot be frozen here");
-        None
-    }
-
-    fn freeze(&self) -> bool {
-        run("fsfreeze", &["--freeze"], &self.place)
-    }
-
-    fn thaw(&self) -> bool {
-        run("fsfreeze", &["--unfreeze"], &self.place)
-    }
-}
-
-impl Drop for ColdDisk {
-    fn drop(&mut self) {
-        Command::new("fsfreeze").arg("--unfreeze").arg(&self.place).output().ok();
-        Command::new("umount").arg("-l").arg(&self.place).output().ok();
-        fs::remove_file(&self.image).ok();
-        fs::remove_dir(&self.place).ok();
-    }
-}
-
-fn run(program: &str, args: &[&str], last: &Path) -> bool {
-    let status = Command::new(program).args(args).arg(last).status();
-    status.is_ok_and(|status| status.success())
-}
-
-/// Thaws before the server goes, which could not end otherwise.
-struct Thaw<'a>(&'a ColdDisk);
-
-impl Drop for Thaw<'_> {
-    fn drop(&mut self) {
-        self.0.thaw();
     }
 }
 

@@ -21,8 +21,9 @@ use vez_api::etcdserverpb::{
 use vez_api::mvccpb::{Event, event::EventType};
 
 use self::wire::Answer;
-use super::Service;
+use super::{Service, status};
 use crate::hub::{Batch, Content, Mailbox, Notice, Registration, Span};
+use crate::raft::ProposeError;
 use crate::state::{Past, State};
 
 pub(super) use self::wire::WatchDoor;
@@ -41,7 +42,12 @@ const PROGRESS: Duration = Duration::from_mins(10);
 const NO_WATCH: i64 = -1;
 
 impl Service {
-    fn watch(&self, requests: Streaming<WatchRequest>) -> ReceiverStream<Result<Answer, Status>> {
+    /// Whoever needs a leader does not want to hear from a member that is cut off from the others.
+    fn watch(
+        &self,
+        requests: Streaming<WatchRequest>,
+        needs_leader: bool,
+    ) -> ReceiverStream<Result<Answer, Status>> {
         let (tell, heard) = mpsc::channel(ANSWERS);
         let watcher = Watcher {
             service: self.clone(),
@@ -53,7 +59,7 @@ impl Service {
             groups: BTreeMap::new(),
             last_tag: 0,
         };
-        tokio::spawn(watcher.serve(requests));
+        tokio::spawn(watcher.serve(requests, needs_leader));
         ReceiverStream::new(heard)
     }
 }
@@ -91,7 +97,10 @@ struct Watched {
 struct Gone;
 
 impl Watcher {
-    async fn serve(mut self, mut requests: Streaming<WatchRequest>) {
+    async fn serve(mut self, mut requests: Streaming<WatchRequest>, needs_leader: bool) {
+        let replica = self.service.replica.clone();
+        let leaderless = replica.leaderless();
+        tokio::pin!(leaderless);
         let mut progress = tokio::time::interval(PROGRESS);
         progress.tick().await;
         let mut is_open = true;
@@ -106,6 +115,10 @@ impl Watcher {
                 () = self.mailbox.filled() => self.pass_on_all().await,
                 _ = progress.tick() => self.reassure().await,
                 () = self.tell.closed() => Err(Gone),
+                () = &mut leaderless, if needs_leader => {
+                    self.tell.send(Err(status(ProposeError::NoMajority))).await.ok();
+                    Err(Gone)
+                }
             };
             if done.is_err() {
                 break;

@@ -97,7 +97,9 @@ impl StreamingService<WatchRequest> for WatchDoor {
 
     fn call(&mut self, request: Request<Streaming<WatchRequest>>) -> Self::Future {
         let service = self.0.clone();
-        Box::pin(async move { Ok(Response::new(service.watch(request.into_inner()))) })
+        let needs_leader = request.metadata().get("hasleader").is_some_and(|said| said == "true");
+        let watched = service.watch(request.into_inner(), needs_leader);
+        Box::pin(async move { Ok(Response::new(watched)) })
     }
 }
 

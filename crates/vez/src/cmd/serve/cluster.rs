@@ -14,7 +14,7 @@ const EXPECTED_TLS: &str =
     "expected --peer-cert-file, --peer-key-file and --peer-trusted-ca-file for https://";
 
 #[derive(clap::Args)]
-pub(super) struct Cluster {
+pub(super) struct Others {
     /// The first members of the cluster, this one among them; all are told the same. Counts only
     /// while there is no data yet.
     #[arg(
@@ -110,7 +110,7 @@ enum InitialState {
     Existing,
 }
 
-impl Cluster {
+impl Others {
     /// Whom this server, called `name`, is with; nobody, if no such flag was given.
     pub(super) fn membership(
         &self,

@@ -57,12 +57,12 @@ impl Serve {
             );
         }
         mistakes.extend(self.numbers());
-        let membership = self.cluster.membership(&self.name, self.insecure);
+        let membership = self.others.membership(&self.name, self.insecure);
         let membership = membership.unwrap_or_else(|why| {
             mistakes.extend(why);
             None
         });
-        let timing = self.cluster.timing().map_err(|why| mistakes.push(why)).ok();
+        let timing = self.others.timing().map_err(|why| mistakes.push(why)).ok();
         if let Some(path) = self.data_dir.as_ref().filter(|path| path.exists() && !path.is_dir()) {
             mistakes.push(format!("--data-dir: {} is not a directory", path.display()));
         }
