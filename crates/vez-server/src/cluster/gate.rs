@@ -145,7 +145,7 @@ impl Peer for Gate {
             async move {
                 let word = words.message().await.ok()??;
                 heard.now();
-                let request = words::to_append(&word).inspect_err(|damage| {
+                let request = words::to_append(word).inspect_err(|damage| {
                     tracing::error!("entries from the leader cannot be used: {damage}");
                 });
                 Some((request.ok()?, words))

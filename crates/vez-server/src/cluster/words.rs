@@ -40,7 +40,7 @@ pub(super) fn append(request: &raft::AppendEntriesRequest<Types>) -> AppendReque
 }
 
 pub(super) fn to_append(
-    request: &AppendRequest,
+    request: AppendRequest,
 ) -> Result<raft::AppendEntriesRequest<Types>, Damage> {
     let entries: Result<_, _> = request.entries.into_iter().map(record::decode_entry).collect();
     Ok(raft::AppendEntriesRequest {
