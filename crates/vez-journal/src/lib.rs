@@ -2,9 +2,9 @@
 //! write into blocks that are there already and one `fdatasync`.
 //!
 //! A journal is a directory of numbered segments; the oldest are forgotten, the newest is written.
-//! Each segment begins with [`MAGIC`], then frame follows frame, each a batch with its number and
-//! its checksum. After the last frame the newest segment holds zeros, written ahead so that a
-//! batch changes no length and no block map, which would cost the disk more than the batch itself.
+//! Each segment begins with the same eight bytes; then frame follows frame, each a batch with its
+//! number and its checksum. After the last frame the newest segment holds zeros, written ahead so
+//! that a batch changes no length and no block map, which would cost the disk more than the batch.
 //!
 //! **Invariant:** what was acknowledged comes back, or opening fails with the place. A batch that
 //! cannot be read is taken for unfinished, and cut off, only if no later one is there: batches are
