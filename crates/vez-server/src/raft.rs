@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -25,7 +24,7 @@ use crate::cluster::rounds::Rounds;
 use crate::cluster::way::Way;
 use crate::cluster::{Card, Timing, leadership};
 use crate::state::{self, Response, State};
-use crate::store::directory::{Directory, DirectoryError, Identity};
+use crate::store::directory::{self, Directory, DirectoryError, Identity};
 use crate::store::engine::{Engine, EngineError};
 use crate::store::log::LogStore;
 use crate::store::machine::{self, Machine, Policy, Shared};
@@ -393,7 +392,7 @@ impl Replica {
 
     /// How much of the disk its files take.
     pub fn disk_bytes(&self) -> u64 {
-        bytes_of(&self.inner.directory)
+        directory::bytes_of(&self.inner.directory)
     }
 
     pub(crate) fn counters(&self) -> &Counters {
@@ -440,17 +439,6 @@ impl Replica {
             }
         }
     }
-}
-
-fn bytes_of(directory: &Path) -> u64 {
-    let files = fs::read_dir(directory).into_iter().flatten().flatten();
-    let bytes = |file: fs::DirEntry| match file.metadata() {
-        Ok(found) if found.is_dir() => bytes_of(&file.path()),
-        Ok(found) => found.len(),
-        // Forgotten meanwhile.
-        Err(_) => 0,
-    };
-    files.map(bytes).sum()
 }
 
 fn start(error: impl fmt::Display) -> OpenError {
@@ -553,6 +541,7 @@ async fn snapshot_when_due(raft: Raft<Types, Machine>, shared: Arc<Shared>) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use vez_api::etcdserverpb::PutRequest;
     use vez_api::log::command;
 

@@ -89,6 +89,18 @@ impl Directory {
     }
 }
 
+/// How much of the disk a directory takes.
+pub(crate) fn bytes_of(directory: &Path) -> u64 {
+    let files = fs::read_dir(directory).into_iter().flatten().flatten();
+    let bytes = |file: fs::DirEntry| match file.metadata() {
+        Ok(found) if found.is_dir() => bytes_of(&file.path()),
+        Ok(found) => found.len(),
+        // Forgotten meanwhile.
+        Err(_) => 0,
+    };
+    files.map(bytes).sum()
+}
+
 fn lock(path: &Path) -> Result<File, DirectoryError> {
     let unusable =
         |error| DirectoryError::Unusable { path: path.to_path_buf(), what: "written", error };
