@@ -213,7 +213,9 @@ impl Replica {
         let raft = raft.map_err(start)?;
         match &among {
             None => lead(&raft, identity.member).await?,
-            Some(among) => gather(&raft, identity.member, &among.members).await?,
+            Some(among) => leadership::gather(&raft, identity.member, &among.members)
+                .await
+                .map_err(OpenError::Start)?,
         }
         let (announce, leadership) = watch::channel(Leadership::default());
         tokio::spawn(leadership::announce(raft.clone(), identity.member, links.clone(), announce));
@@ -512,21 +514,6 @@ async fn lead(raft: &Raft<Types, Machine>, member: u64) -> Result<(), OpenError>
         let members = BTreeMap::from([(member, BasicNode::default())]);
         raft.initialize(members).await.map_err(start)
     }
-}
-
-/// Makes a cluster of new members, if this is one of them. Each does that for itself: it is the
-/// same cluster.
-async fn gather(
-    raft: &Raft<Types, Machine>,
-    own: u64,
-    members: &BTreeMap<u64, Card>,
-) -> Result<(), OpenError> {
-    if raft.is_initialized().await.map_err(start)? || !members.contains_key(&own) {
-        return Ok(());
-    }
-    let node = |card: &Card| BasicNode { addr: card.to_string() };
-    let members: BTreeMap<_, _> = members.iter().map(|(id, card)| (*id, node(card))).collect();
-    raft.initialize(members).await.map_err(start)
 }
 
 /// Ends with the member.

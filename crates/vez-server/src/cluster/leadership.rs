@@ -1,12 +1,15 @@
-//! Who leads, as this member sees it.
+//! Who leads, as this member sees it; and how a cluster begins.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use openraft::Raft;
 use openraft::async_runtime::watch::WatchReceiver as _;
+use openraft::impls::BasicNode;
 use openraft::raft::ReadPolicy;
 use tokio::sync::watch;
 
+use super::card::Card;
 use super::link::Links;
 use crate::raft::Leadership;
 use crate::store::Types;
@@ -60,4 +63,20 @@ pub(crate) async fn announce(
 /// Whether a majority follows, and all that was agreed upon before is applied.
 async fn is_confirmed(raft: &Raft<Types, Machine>) -> bool {
     raft.ensure_linearizable(ReadPolicy::ReadIndex).await.is_ok()
+}
+
+/// Makes a cluster of new members, if this is one of them. Each does that for itself: it is the
+/// same cluster.
+pub(crate) async fn gather(
+    raft: &Raft<Types, Machine>,
+    own: u64,
+    members: &BTreeMap<u64, Card>,
+) -> Result<(), String> {
+    let is_made = raft.is_initialized().await.map_err(|error| error.to_string())?;
+    if is_made || !members.contains_key(&own) {
+        return Ok(());
+    }
+    let node = |card: &Card| BasicNode { addr: card.to_string() };
+    let members: BTreeMap<_, _> = members.iter().map(|(id, card)| (*id, node(card))).collect();
+    raft.initialize(members).await.map_err(|error| error.to_string())
 }
