@@ -529,6 +529,7 @@ async fn snapshot_when_due(raft: Raft<Types, Machine>, shared: Arc<Shared>) {
 #[cfg(test)]
 mod tests {
     use std::fs;
+
     use vez_api::etcdserverpb::PutRequest;
     use vez_api::log::command;
 
