@@ -52,23 +52,7 @@ impl Service {
         };
         let prefix = Bytes::from([name, b"/"].concat());
         let key = Bytes::from([&prefix[..], format!("{lease:x}").as_bytes()].concat());
-        let put = PutRequest { key: key.clone(), value, lease, ..PutRequest::default() };
-        let get = RangeRequest { key: key.clone(), ..RangeRequest::default() };
-        let mut request = TxnRequest {
-            compare: vec![made_at(&key, 0)],
-            success: vec![operation(request_op::Request::RequestPut(put))],
-            failure: vec![operation(request_op::Request::RequestRange(get))],
-        };
-        if self.replica.has_peers() {
-            // A call at another member may have taken it and be about to give it up: that it is
-            // relied upon again is written down.
-            request.failure.push(operation(request_op::Request::RequestPut(PutRequest {
-                key: key.clone(),
-                ignore_value: true,
-                ignore_lease: true,
-                ..PutRequest::default()
-            })));
-        }
+        let request = taking(&key, value, lease, self.replica.has_peers());
         self.fits(&request)?;
         // In a task of its own: a client that goes away while the log is written must not leave a
         // place behind that nobody gives up.
@@ -148,10 +132,8 @@ impl Drop for Place {
         if *self.is_kept.get_mut() || !self.is_mine {
             return;
         }
-        let (service, mut request) = (self.service.clone(), leaving(&self.key, self.since));
-        if service.replica.has_peers() {
-            request.compare.push(untouched(&self.key));
-        }
+        let service = self.service.clone();
+        let request = giving_up(&self.key, self.since, service.replica.has_peers());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let command = log::Command { command: Some(Command::Txn(request)) };
@@ -164,6 +146,38 @@ impl Drop for Place {
             });
         }
     }
+}
+
+/// Makes the key, or finds what is there. Among several members a call at another one may have made
+/// it and be about to give it up: so that it is relied upon again is written down.
+fn taking(key: &Bytes, value: Bytes, lease: i64, among_several: bool) -> TxnRequest {
+    let put = PutRequest { key: key.clone(), value, lease, ..PutRequest::default() };
+    let get = RangeRequest { key: key.clone(), ..RangeRequest::default() };
+    let again = PutRequest {
+        key: key.clone(),
+        ignore_value: true,
+        ignore_lease: true,
+        ..PutRequest::default()
+    };
+    let mut failure = vec![operation(request_op::Request::RequestRange(get))];
+    failure.extend(among_several.then(|| operation(request_op::Request::RequestPut(again))));
+    TxnRequest {
+        compare: vec![made_at(key, 0)],
+        success: vec![operation(request_op::Request::RequestPut(put))],
+        failure,
+    }
+}
+
+/// Leaves, unless somebody relies on the place again.
+fn giving_up(key: &Bytes, since: i64, among_several: bool) -> TxnRequest {
+    let mut request = leaving(key, since);
+    let written_once = Compare {
+        target: compare::CompareTarget::Version.into(),
+        target_union: Some(compare::TargetUnion::Version(1)),
+        ..made_at(key, 0)
+    };
+    request.compare.extend(among_several.then_some(written_once));
+    request
 }
 
 /// Deletes a key if it is still the one that was made then: a late release never releases a newer
@@ -187,19 +201,40 @@ pub(super) fn made_at(key: &Bytes, revision: i64) -> Compare {
     }
 }
 
-/// Written once, and not since.
-fn untouched(key: &Bytes) -> Compare {
-    Compare {
-        target: compare::CompareTarget::Version.into(),
-        target_union: Some(compare::TargetUnion::Version(1)),
-        ..made_at(key, 0)
-    }
-}
-
 pub(super) fn operation(request: request_op::Request) -> RequestOp {
     RequestOp { request: Some(request) }
 }
 
 fn expired() -> Status {
     Status::failed_precondition("mutex: session is expired")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::State;
+
+    /// What becomes of a place that was taken, asked for again or not, and then given up.
+    fn given_up(again: bool) -> Option<KeyValue> {
+        let mut state = State::default();
+        let mut apply = |command| {
+            let applied = state.apply(&log::Command { command: Some(command) });
+            applied.response.expect("it is in order");
+        };
+        let (lease, key) = (7, Bytes::from_static(b"lock/7"));
+        apply(Command::LeaseGrant(LeaseGrantRequest { ttl: 60, id: lease }));
+        apply(Command::Txn(taking(&key, "mine".into(), lease, true)));
+        if again {
+            apply(Command::Txn(taking(&key, "other".into(), lease, true)));
+        }
+        apply(Command::Txn(giving_up(&key, 2, true)));
+        state.get(&key).cloned()
+    }
+
+    #[test]
+    fn a_place_is_given_up_unless_it_was_asked_for_again() {
+        assert_eq!(given_up(false), None);
+        let kept = given_up(true).expect("it is relied upon");
+        assert_eq!((&kept.value[..], kept.lease, kept.create_revision), (&b"mine"[..], 7, 2));
+    }
 }
