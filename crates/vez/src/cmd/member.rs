@@ -101,6 +101,8 @@ impl What {
         let (verb, id, asked) = match self {
             Self::List(asked) => {
                 let (_, members) = asked.endpoints.connect().await?.members().await?;
+                // So soon after it was started that a majority has not come together yet.
+                anyhow::ensure!(!members.is_empty(), "the members have not found each other yet");
                 return list(&members, asked.format);
             }
             Self::Add { peer_urls, name, learner, asked } => {
