@@ -316,6 +316,11 @@ impl Replica {
         self.inner.leadership.clone()
     }
 
+    /// As far as it knows.
+    pub(crate) fn is_leader(&self) -> bool {
+        self.inner.leadership.borrow().leader == Some(self.member_id())
+    }
+
     pub(crate) fn raft(&self) -> &Raft<Types, Machine> {
         &self.inner.raft
     }

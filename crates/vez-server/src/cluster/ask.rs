@@ -237,22 +237,39 @@ impl Replica {
 
     /// What must be applied for that.
     async fn read_index(&self) -> Result<u64, ProposeError> {
+        let there = |link: Link| async move {
+            link.client()?.read_index(link.address(ReadIndexRequest {})).await
+        };
+        let index = |told: ReadIndexResponse| told.refusal.is_none().then_some(told.index);
+        self.by_leader(|| self.confirm(), there, index).await
+    }
+
+    /// Has the leader do what harms nobody if it is done twice, here or there; again, while nobody
+    /// is sure to lead. `take` finds the answer in what was told, if there is one.
+    async fn by_leader<T, W, H, R>(
+        &self,
+        here: impl Fn() -> H,
+        there: impl Fn(Link) -> R,
+        take: impl Fn(W) -> Option<T>,
+    ) -> Result<T, ProposeError>
+    where
+        H: Future<Output = Result<T, ProposeError>>,
+        R: Future<Output = Result<tonic::Response<W>, Status>>,
+    {
         let (patience, limit) = (self.patience(), self.limit());
         loop {
             match self.lead() {
                 Lead::Nowhere => {}
-                Lead::Here => match self.confirm().await {
+                Lead::Here => match here().await {
                     Err(ProposeError::NotLeader { .. } | ProposeError::NoMajority) => {}
                     answer => return answer,
                 },
                 Lead::There(leader, link) => {
-                    let asked = async {
-                        link.client()?.read_index(link.address(ReadIndexRequest {})).await
-                    };
-                    if let Told::Answer(ReadIndexResponse { index, refusal: None }) =
-                        self.told(leader, (limit, Duration::ZERO), asked).await
+                    let told = self.told(leader, (limit, Duration::ZERO), there(link)).await;
+                    if let Told::Answer(word) = told
+                        && let Some(answer) = take(word)
                     {
-                        return Ok(index);
+                        return Ok(answer);
                     }
                 }
             }
@@ -282,26 +299,16 @@ impl Service {
         if !self.replica.has_peers() {
             return Ok(self.lessor.renew(lease).unwrap_or(0));
         }
-        let (patience, limit) = (self.replica.patience(), self.replica.limit());
-        loop {
-            match self.replica.lead() {
-                Lead::Nowhere => {}
-                Lead::Here => match self.renew_here(&[lease]).await {
-                    Err(ProposeError::NotLeader { .. } | ProposeError::NoMajority) => {}
-                    answer => return answer.map(|seconds| seconds[0]),
-                },
-                Lead::There(leader, link) => {
-                    let word = RenewRequest { leases: vec![lease] };
-                    let asked = async { link.client()?.renew(link.address(word)).await };
-                    if let Told::Answer(RenewResponse { seconds, refusal: None }) =
-                        self.replica.told(leader, (limit, Duration::ZERO), asked).await
-                    {
-                        return Ok(seconds.first().copied().unwrap_or(0));
-                    }
-                }
-            }
-            self.replica.pause(patience).await?;
-        }
+        let here = || async move { Ok(self.renew_here(&[lease]).await?[0]) };
+        let there = |link: Link| async move {
+            let word = RenewRequest { leases: vec![lease] };
+            link.client()?.renew(link.address(word)).await
+        };
+        let seconds = |told: RenewResponse| match told.refusal {
+            None => Some(told.seconds.first().copied().unwrap_or(0)),
+            Some(_) => None,
+        };
+        self.replica.by_leader(here, there, seconds).await
     }
 
     /// The clock first, the majority afterwards: whoever leads next begins later than this, and
@@ -321,25 +328,10 @@ impl Service {
             self.replica.linearizable().await?;
             return Ok(self.look_at_lease(&request));
         }
-        let (patience, limit) = (self.replica.patience(), self.replica.limit());
-        loop {
-            match self.replica.lead() {
-                Lead::Nowhere => {}
-                Lead::Here => match self.time_to_live_here(&request).await {
-                    Err(ProposeError::NotLeader { .. } | ProposeError::NoMajority) => {}
-                    answer => return answer,
-                },
-                Lead::There(leader, link) => {
-                    let asked = async { link.client()?.time_to_live(link.address(request)).await };
-                    if let Told::Answer(TimeToLiveResponse { answer: Some(answer), .. }) =
-                        self.replica.told(leader, (limit, Duration::ZERO), asked).await
-                    {
-                        return Ok(answer);
-                    }
-                }
-            }
-            self.replica.pause(patience).await?;
-        }
+        let there =
+            |link: Link| async move { link.client()?.time_to_live(link.address(request)).await };
+        let here = || self.time_to_live_here(&request);
+        self.replica.by_leader(here, there, |told: TimeToLiveResponse| told.answer).await
     }
 
     async fn time_to_live_here(

@@ -1,6 +1,5 @@
 //! A leader that goes leaves somebody in its place.
 
-use openraft::async_runtime::Instant as _;
 use openraft::async_runtime::watch::WatchReceiver as _;
 use tokio::time::timeout;
 
@@ -10,10 +9,10 @@ impl Replica {
     /// Has another lead, if this member does and another can: `to`, or whoever is furthest. Says
     /// whether another leads now.
     pub(crate) async fn hand_over(&self, to: Option<u64>) -> Result<bool, ProposeError> {
-        let own = self.member_id();
-        if self.leadership().borrow().leader != Some(own) {
+        if !self.is_leader() {
             return Ok(true);
         }
+        let own = self.member_id();
         let Some(to) = to.or_else(|| self.furthest()) else { return Ok(false) };
         tracing::info!("handing over to member {to:x}");
         let handed = self.raft().trigger().transfer_leader(to).await;
@@ -28,8 +27,10 @@ impl Replica {
     pub(crate) async fn hand_over_when_hanging(&self) {
         loop {
             tokio::time::sleep(self.timing().election).await;
-            let leads = self.leadership().borrow().leader == Some(self.member_id());
-            if leads && self.hangs().is_some() && matches!(self.hand_over(None).await, Ok(true)) {
+            if self.is_leader()
+                && self.hangs().is_some()
+                && matches!(self.hand_over(None).await, Ok(true))
+            {
                 tracing::warn!("the disk hangs: another leads now");
             }
         }
@@ -37,14 +38,14 @@ impl Replica {
 
     /// The member that has most of the log, among those that were heard of late.
     fn furthest(&self) -> Option<u64> {
-        let metrics = self.raft().metrics();
-        let now = metrics.borrow_watched();
-        let (matched, heard) = (now.replication.as_ref()?, now.heartbeat.as_ref()?);
-        let others = now.membership_config.voter_ids().filter(|id| *id != self.member_id());
-        let of_late = others.filter(|id| {
-            let heard = heard.get(id).copied().flatten();
-            heard.is_some_and(|at| at.into_inner().elapsed() < self.timing().election)
-        });
-        of_late.max_by_key(|id| matched.get(id).copied().flatten())
+        let others: Vec<_> = {
+            let metrics = self.raft().metrics();
+            let now = metrics.borrow_watched();
+            let matched = now.replication.as_ref()?;
+            let others = now.membership_config.voter_ids().filter(|id| *id != self.member_id());
+            others.map(|id| (matched.get(&id).copied().flatten(), id)).collect()
+        };
+        let of_late = others.into_iter().filter(|(_, id)| self.is_heard(*id));
+        of_late.max_by_key(|(matched, _)| *matched).map(|(_, id)| id)
     }
 }

@@ -170,7 +170,7 @@ impl Replica {
     }
 
     /// Whether this leader has heard of a member of late.
-    fn is_heard(&self, member: u64) -> bool {
+    pub(super) fn is_heard(&self, member: u64) -> bool {
         let metrics = self.raft().metrics();
         let now = metrics.borrow_watched();
         let heard = now.heartbeat.as_ref().and_then(|all| all.get(&member).copied().flatten());

@@ -111,9 +111,8 @@ impl Replica {
     pub(crate) async fn removed(&self, way: Way, token: Arc<str>) {
         loop {
             tokio::time::sleep(self.timing().election).await;
-            let leads = self.leadership().borrow().leader == Some(self.member_id());
             let is_heard = self.heard().ago() < 2 * self.timing().election;
-            let is_well = is_heard || (leads && self.has_majority());
+            let is_well = is_heard || (self.is_leader() && self.has_majority());
             if !is_well && self.is_removed(&way, &token).await {
                 return;
             }
