@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::timeout;
 use vez_core::NodeId;
 
 use crate::counters::{Counters, Garbage};
@@ -25,9 +25,9 @@ pub(crate) const OUTLIVED: &str = "the id was taken by a later process";
 
 const GREETING_WITHIN: Duration = Duration::from_secs(3);
 const PROBE_WITHIN: Duration = Duration::from_secs(1);
-/// Hearing is confirmed after so many letters, or so long after one.
+/// Hearing is confirmed after so many letters: no more than this is kept for nothing by who wrote
+/// them. By number and not by time, because a timer would have to be set for every single letter.
 const CONFIRM_AFTER: u64 = 64;
-const CONFIRM_WITHIN: Duration = Duration::from_millis(20);
 /// Strangers who have not said who they are.
 const STRANGERS_MAX: usize = 64;
 
@@ -207,18 +207,10 @@ impl Door {
     {
         let caller = &self.callers[node.index()];
         let mut bytes = Vec::new();
-        let (mut heard, mut confirmed) = (0, 0);
-        let mut confirm_at = None;
+        let mut confirmed = 0;
         let mut asking: Option<oneshot::Sender<()>> = None;
         loop {
             bytes.clear();
-            let patience = async {
-                match confirm_at {
-                    Some(moment) => sleep_until(moment).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let mut is_due = false;
             tokio::select! {
                 frame = frames.next() => match frame? {
                     Frame::Letter(Letter { number, parcel }) => {
@@ -231,9 +223,10 @@ impl Door {
                             let event = Event::Heard { from: node, parcel };
                             self.events.send(event).await.map_err(io::Error::other)?;
                         }
-                        heard = number;
-                        confirm_at.get_or_insert_with(|| Instant::now() + CONFIRM_WITHIN);
-                        is_due = CONFIRM_AFTER <= heard.saturating_sub(confirmed);
+                        if CONFIRM_AFTER <= number.saturating_sub(confirmed) {
+                            confirmed = number;
+                            encode(&Frame::Heard(number), &mut bytes);
+                        }
                     }
                     Frame::Here => {
                         // Nobody may be waiting for it any more.
@@ -241,15 +234,10 @@ impl Door {
                     }
                     _ => return Err(io::ErrorKind::InvalidData.into()),
                 },
-                () = patience => is_due = true,
                 Some(answer) = probes.recv() => {
                     asking = Some(answer);
                     encode(&Frame::Probe, &mut bytes);
                 }
-            }
-            if is_due {
-                encode(&Frame::Heard(heard), &mut bytes);
-                (confirmed, confirm_at) = (heard, None);
             }
             if !bytes.is_empty() {
                 writer.write_all(&bytes).await?;

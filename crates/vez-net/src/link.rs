@@ -51,9 +51,17 @@ pub(crate) struct Link {
 /// What has been said and not been heard, and for which life.
 #[derive(Default)]
 struct Waiting {
-    letters: VecDeque<(u64, Letter)>,
-    /// The number of the next letter.
-    next: u64,
+    letters: VecDeque<Written>,
+    /// The number of the last letter.
+    last: u64,
+}
+
+/// A letter as it is sent, once or again.
+struct Written {
+    /// The life it is meant for.
+    life: u64,
+    number: u64,
+    frame: Vec<u8>,
 }
 
 impl Waiting {
@@ -61,13 +69,15 @@ impl Waiting {
         if WAITING_MAX <= self.letters.len() {
             return false;
         }
-        self.next += 1;
-        self.letters.push_back((life, Letter { number: self.next, parcel }));
+        self.last += 1;
+        let (number, mut frame) = (self.last, Vec::new());
+        encode(&Frame::Letter(Letter { number, parcel }), &mut frame);
+        self.letters.push_back(Written { life, number, frame });
         true
     }
 
     fn heard(&mut self, number: u64) {
-        while self.letters.front().is_some_and(|(_, letter)| letter.number <= number) {
+        while self.letters.front().is_some_and(|letter| letter.number <= number) {
             self.letters.pop_front();
         }
     }
@@ -77,9 +87,9 @@ impl Waiting {
     fn meet(&mut self, life: u64, heard: u64) -> usize {
         self.heard(heard);
         let before = self.letters.len();
-        self.letters.retain(|&(meant, _)| meant == 0 || life <= meant);
+        self.letters.retain(|letter| letter.life == 0 || life <= letter.life);
         // What was for anybody is for this one from now on.
-        self.letters.iter_mut().for_each(|(meant, _)| *meant = life.max(*meant));
+        self.letters.iter_mut().for_each(|letter| letter.life = life.max(letter.life));
         before - self.letters.len()
     }
 }
@@ -175,7 +185,7 @@ impl Link {
         loop {
             bytes.clear();
             while unsent < waiting.letters.len() && bytes.len() < BATCH {
-                encode(&Frame::Letter(waiting.letters[unsent].1.clone()), &mut bytes);
+                bytes.extend_from_slice(&waiting.letters[unsent].frame);
                 unsent += 1;
             }
             if !bytes.is_empty() {
@@ -233,8 +243,8 @@ mod tests {
         (life, Parcel { id, clock: VectorClock::default(), payload: vec![] })
     }
 
-    fn ids(waiting: &Waiting) -> Vec<u64> {
-        waiting.letters.iter().map(|(_, letter)| letter.parcel.id).collect()
+    fn numbers(waiting: &Waiting) -> Vec<u64> {
+        waiting.letters.iter().map(|letter| letter.number).collect()
     }
 
     #[test]
@@ -244,7 +254,7 @@ mod tests {
         assert_eq!(waiting.meet(7, 0), 0);
         waiting.heard(1);
         assert_eq!(waiting.meet(7, 2), 0);
-        assert_eq!(ids(&waiting), [3, 4]);
+        assert_eq!(numbers(&waiting), [3, 4]);
     }
 
     #[test]
@@ -254,7 +264,7 @@ mod tests {
         // Its next life had called before this one was written.
         assert!(waiting.add(parcel(8, 4)));
         assert_eq!(waiting.meet(8, 0), 3);
-        assert_eq!(ids(&waiting), [4]);
+        assert_eq!(numbers(&waiting), [4]);
     }
 
     #[test]

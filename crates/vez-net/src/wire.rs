@@ -60,8 +60,7 @@ pub(crate) struct Parcel {
 pub(crate) fn encode(frame: &Frame, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
-    let bytes = postcard::to_allocvec(frame).expect("plain data");
-    out.extend_from_slice(&bytes);
+    *out = postcard::to_extend(frame, std::mem::take(out)).expect("plain data");
     let length = (out.len() - start - 4) as u32;
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
