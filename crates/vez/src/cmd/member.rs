@@ -3,6 +3,7 @@
 use serde_json::json;
 use vez_client::{Client, MemberInfo};
 
+use super::serve::settings::{origin, url};
 use super::{Outcome, output};
 use crate::hold::{Endpoints, Format};
 
@@ -34,7 +35,7 @@ enum What {
     /// Make room for a member, and say how to start it.
     Add {
         /// Where other members will find it.
-        #[arg(value_name = "PEER_URL", required = true, value_delimiter = ',')]
+        #[arg(value_name = "PEER_URL", required = true, value_delimiter = ',', value_parser = url)]
         peer_urls: Vec<url::Url>,
         /// What it will be called; only for what is said here.
         #[arg(long, default_value = "NAME")]
@@ -56,7 +57,7 @@ enum What {
     Update {
         #[arg(value_parser = id)]
         id: u64,
-        #[arg(value_name = "PEER_URL", required = true, value_delimiter = ',')]
+        #[arg(value_name = "PEER_URL", required = true, value_delimiter = ',', value_parser = url)]
         peer_urls: Vec<url::Url>,
         #[command(flatten)]
         asked: Asked,
@@ -83,10 +84,6 @@ fn id(text: &str) -> Result<u64, String> {
     u64::from_str_radix(text, 16).map_err(wrong)
 }
 
-fn origins(urls: &[url::Url]) -> Vec<String> {
-    urls.iter().map(|url| url.as_str().trim_end_matches('/').to_owned()).collect()
-}
-
 impl Member {
     pub(super) fn run(self) -> anyhow::Result<Outcome> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -107,7 +104,14 @@ impl What {
             }
             Self::Add { peer_urls, name, learner, asked } => {
                 let client = asked.endpoints.connect().await?;
-                return add(&client, origins(&peer_urls), &name, learner, asked.format).await;
+                return add(
+                    &client,
+                    peer_urls.iter().map(origin).collect(),
+                    &name,
+                    learner,
+                    asked.format,
+                )
+                .await;
             }
             Self::Promote { id, asked } => {
                 asked.endpoints.connect().await?.promote_member(id).await?;
@@ -115,7 +119,7 @@ impl What {
             }
             Self::Update { id, peer_urls, asked } => {
                 let client = asked.endpoints.connect().await?;
-                client.update_member(id, origins(&peer_urls)).await?;
+                client.update_member(id, peer_urls.iter().map(origin).collect()).await?;
                 ("updated", id, asked)
             }
             Self::Remove { id, asked } => {

@@ -3,7 +3,7 @@
 mod cluster;
 mod config;
 mod notify;
-mod settings;
+pub(super) mod settings;
 
 use std::future::IntoFuture as _;
 use std::io::IsTerminal as _;
@@ -23,7 +23,7 @@ use vez_server::Server;
 
 use self::cluster::Others;
 use self::config::Mistakes;
-use self::settings::Settings;
+use self::settings::{Settings, url};
 use super::{Outcome, output};
 use crate::dashboard::{self, Token};
 
@@ -60,11 +60,12 @@ pub struct Serve {
         env = "ETCD_LISTEN_CLIENT_URLS",
         value_name = "URL",
         value_delimiter = ',',
+        value_parser = url,
         default_value = "http://127.0.0.1:2379"
     )]
     listen_client_urls: Vec<Url>,
     /// Where clients are told to come; where they are heard, if not said.
-    #[arg(long, env = "ETCD_ADVERTISE_CLIENT_URLS", value_name = "URL", value_delimiter = ',')]
+    #[arg(long, env = "ETCD_ADVERTISE_CLIENT_URLS", value_name = "URL", value_delimiter = ',', value_parser = url)]
     advertise_client_urls: Vec<Url>,
     /// Where people find the dashboard and the lab, and machines `/metrics`, `/healthz` and
     /// `/readyz`.
@@ -72,6 +73,7 @@ pub struct Serve {
         long,
         env = "ETCD_LISTEN_METRICS_URLS",
         value_name = "URL",
+        value_parser = url,
         default_value = "http://127.0.0.1:2381"
     )]
     listen_metrics_urls: Url,

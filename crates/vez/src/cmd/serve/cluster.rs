@@ -8,40 +8,30 @@ use url::Url;
 use vez_server::Listen;
 use vez_server::cluster::{Membership, PeerTls, Timing};
 
-use super::settings::{address, origin};
+use super::settings::{self, Flags, origin, url};
 
-const EXPECTED_TLS: &str =
-    "expected --peer-cert-file, --peer-key-file and --peer-trusted-ca-file for https://";
+const MEMBERS: Flags = Flags {
+    all: "--peer-cert-file, --peer-key-file and --peer-trusted-ca-file",
+    first: "--peer-cert-file",
+};
 
 #[derive(clap::Args)]
+#[command(next_help_heading = "Several servers")]
 pub(super) struct Others {
     /// The first members of the cluster, this one among them; all are told the same. Counts only
     /// while there is no data yet.
-    #[arg(
-        long,
-        env = "ETCD_INITIAL_CLUSTER",
-        value_name = "NAME=URL",
-        value_delimiter = ',',
-        help_heading = "Several servers"
-    )]
+    #[arg(long, env = "ETCD_INITIAL_CLUSTER", value_name = "NAME=URL", value_delimiter = ',')]
     initial_cluster: Vec<String>,
     /// Whether these members are to become a cluster, or are one already, to which this one was
     /// added (vez member add). Counts only while there is no data yet.
-    #[arg(
-        long,
-        env = "ETCD_INITIAL_CLUSTER_STATE",
-        value_enum,
-        default_value = "new",
-        help_heading = "Several servers"
-    )]
+    #[arg(long, env = "ETCD_INITIAL_CLUSTER_STATE", value_enum, default_value = "new")]
     initial_cluster_state: InitialState,
     /// Tells clusters apart that are made of the same addresses.
     #[arg(
         long,
         env = "ETCD_INITIAL_CLUSTER_TOKEN",
         value_name = "TOKEN",
-        default_value = "etcd-cluster",
-        help_heading = "Several servers"
+        default_value = "etcd-cluster"
     )]
     initial_cluster_token: String,
     /// Where other members are heard; what --initial-cluster says of this one, if not said.
@@ -50,7 +40,7 @@ pub(super) struct Others {
         env = "ETCD_LISTEN_PEER_URLS",
         value_name = "URL",
         value_delimiter = ',',
-        help_heading = "Several servers"
+        value_parser = url,
     )]
     listen_peer_urls: Vec<Url>,
     /// Where other members are told to come; what --initial-cluster says of this one, if not said.
@@ -59,7 +49,7 @@ pub(super) struct Others {
         env = "ETCD_INITIAL_ADVERTISE_PEER_URLS",
         value_name = "URL",
         value_delimiter = ',',
-        help_heading = "Several servers"
+        value_parser = url,
     )]
     initial_advertise_peer_urls: Vec<Url>,
     /// How often a leader says that it is there.
@@ -67,40 +57,23 @@ pub(super) struct Others {
         long,
         env = "ETCD_HEARTBEAT_INTERVAL",
         value_name = "MILLISECONDS",
-        default_value_t = 50,
-        help_heading = "Several servers"
+        default_value_t = 50
     )]
     heartbeat_interval: u64,
     /// Who hears nothing of a leader for this long stands for election, at the latest.
-    #[arg(
-        long,
-        env = "ETCD_ELECTION_TIMEOUT",
-        value_name = "MILLISECONDS",
-        default_value_t = 400,
-        help_heading = "Several servers"
-    )]
+    #[arg(long, env = "ETCD_ELECTION_TIMEOUT", value_name = "MILLISECONDS", default_value_t = 400)]
     election_timeout: u64,
     /// The certificate that this member shows to others, whoever connects to whom.
-    #[arg(
-        long,
-        env = "ETCD_PEER_CERT_FILE",
-        value_name = "FILE",
-        help_heading = "Several servers"
-    )]
+    #[arg(long, env = "ETCD_PEER_CERT_FILE", value_name = "FILE")]
     peer_cert_file: Option<PathBuf>,
     /// That certificate's key.
-    #[arg(long, env = "ETCD_PEER_KEY_FILE", value_name = "FILE", help_heading = "Several servers")]
+    #[arg(long, env = "ETCD_PEER_KEY_FILE", value_name = "FILE")]
     peer_key_file: Option<PathBuf>,
     /// Who vouches for other members: nobody else is let in, and nobody else is believed.
-    #[arg(
-        long,
-        env = "ETCD_PEER_TRUSTED_CA_FILE",
-        value_name = "FILE",
-        help_heading = "Several servers"
-    )]
+    #[arg(long, env = "ETCD_PEER_TRUSTED_CA_FILE", value_name = "FILE")]
     peer_trusted_ca_file: Option<PathBuf>,
     /// Let members in with a certificate only, which goes with --peer-trusted-ca-file.
-    #[arg(long, env = "ETCD_PEER_CLIENT_CERT_AUTH", help_heading = "Several servers")]
+    #[arg(long, env = "ETCD_PEER_CLIENT_CERT_AUTH")]
     peer_client_cert_auth: bool,
 }
 
@@ -154,14 +127,16 @@ impl Others {
         let own: Vec<Url> = advertise.iter().filter_map(|url| url.parse().ok()).collect();
         let wanted = if self.listen_peer_urls.is_empty() { &own } else { &self.listen_peer_urls };
         for url in wanted {
-            match door(url, tls.is_some(), insecure) {
+            match settings::listen(url, &MEMBERS, tls.is_some(), insecure) {
+                Ok(Listen { tls: false, .. }) if tls.is_some() => mistakes
+                    .push(format!("{url}: not encrypted, although there is --peer-cert-file")),
                 Ok(door) => listen.push(door),
                 Err(why) => mistakes.push(why),
             }
         }
         let encrypted = initial.values().flatten().find(|url| url.starts_with("https://"));
         if let Some(url) = encrypted.filter(|_| tls.is_none() && mistakes.is_empty()) {
-            mistakes.push(format!("{url}: {EXPECTED_TLS}"));
+            mistakes.push(format!("{url}: expected {} for https://", MEMBERS.all));
         }
         if !mistakes.is_empty() {
             return Err(mistakes);
@@ -176,7 +151,7 @@ impl Others {
         let files = [&self.peer_cert_file, &self.peer_key_file, &self.peer_trusted_ca_file];
         let [certificate, key, authority] = match files.map(Clone::clone) {
             [None, None, None] if self.peer_client_cert_auth => {
-                return Err(format!("--peer-client-cert-auth: {EXPECTED_TLS}"));
+                return Err(format!("--peer-client-cert-auth: expected {}, too", MEMBERS.all));
             }
             [None, None, None] => return Ok(None),
             [Some(certificate), Some(key), Some(authority)] => [certificate, key, authority],
@@ -247,24 +222,4 @@ fn mismatch(
             advertise.join(",")
         )
     })
-}
-
-fn door(url: &Url, has_tls: bool, insecure: bool) -> Result<Listen, String> {
-    let tls = match url.scheme() {
-        "http" if has_tls => {
-            return Err(format!("{url}: not encrypted, although there is --peer-cert-file"));
-        }
-        "http" => false,
-        "https" if !has_tls => return Err(format!("{url}: {EXPECTED_TLS}")),
-        "https" => true,
-        other => return Err(format!("{url}: expected http:// or https://, found {other}://")),
-    };
-    let address = address(url)?;
-    if !tls && !address.ip().is_loopback() && !insecure {
-        return Err(format!(
-            "{url}: anybody could come there, unencrypted and unasked; expected https:// with \
-             --peer-cert-file, an address of this machine only (127.0.0.1), or --insecure"
-        ));
-    }
-    Ok(Listen { address, tls })
 }

@@ -40,7 +40,7 @@ impl Serve {
         let mut mistakes = Vec::new();
         let mut listen_client = Vec::new();
         for url in &self.listen_client_urls {
-            match self.listen(url) {
+            match listen(url, &CLIENTS, self.cert_file.is_some(), self.insecure) {
                 Ok(listen) => listen_client.push(listen),
                 Err(why) => mistakes.push(why),
             }
@@ -115,25 +115,6 @@ impl Serve {
         Ok(Some(files))
     }
 
-    fn listen(&self, url: &Url) -> Result<Listen, String> {
-        let tls = match url.scheme() {
-            "http" => false,
-            "https" if self.cert_file.is_none() => {
-                return Err(format!("{url}: expected --cert-file and --key-file for https://"));
-            }
-            "https" => true,
-            other => return Err(format!("{url}: expected http:// or https://, found {other}://")),
-        };
-        let address = address(url)?;
-        if !tls && !address.ip().is_loopback() && !self.insecure {
-            return Err(format!(
-                "{url}: anybody could come there, unencrypted and unasked; expected https:// with \
-                 --cert-file, an address of this machine only (127.0.0.1), or --insecure"
-            ));
-        }
-        Ok(Listen { address, tls })
-    }
-
     /// The pages are not encrypted: they are for this machine.
     fn pages(&self) -> Result<SocketAddr, String> {
         let url = &self.listen_metrics_urls;
@@ -141,12 +122,7 @@ impl Serve {
             return Err(format!("{url}: pages are at http:// only, found {}://", url.scheme()));
         }
         let address = address(url)?;
-        if !address.ip().is_loopback() && !self.insecure {
-            return Err(format!(
-                "{url}: anybody could come there, unencrypted and unasked; \
-                 expected an address of this machine only (127.0.0.1), or --insecure"
-            ));
-        }
+        within(url, address, "", self.insecure)?;
         Ok(address)
     }
 
@@ -164,8 +140,52 @@ impl Serve {
     }
 }
 
+/// What makes a door encrypted, in the words of its flags.
+pub(super) struct Flags {
+    pub(super) all: &'static str,
+    pub(super) first: &'static str,
+}
+
+const CLIENTS: Flags = Flags { all: "--cert-file and --key-file", first: "--cert-file" };
+
+pub(super) fn listen(
+    url: &Url,
+    flags: &Flags,
+    has_tls: bool,
+    insecure: bool,
+) -> Result<Listen, String> {
+    let tls = match url.scheme() {
+        "http" => false,
+        "https" if !has_tls => return Err(format!("{url}: expected {} for https://", flags.all)),
+        "https" => true,
+        other => return Err(format!("{url}: expected http:// or https://, found {other}://")),
+    };
+    let address = address(url)?;
+    if !tls {
+        within(url, address, &format!("https:// with {}, ", flags.first), insecure)?;
+    }
+    Ok(Listen { address, tls })
+}
+
+/// Whether only this machine can come there, or everybody may.
+fn within(url: &Url, address: SocketAddr, or: &str, insecure: bool) -> Result<(), String> {
+    if address.ip().is_loopback() || insecure {
+        return Ok(());
+    }
+    Err(format!(
+        "{url}: anybody could come there, unencrypted and unasked; expected {or}an address of this \
+         machine only (127.0.0.1), or --insecure"
+    ))
+}
+
+/// As flags have it.
+pub(in crate::cmd) fn url(text: &str) -> Result<Url, String> {
+    let expected = |_| "expected http://HOST:PORT or https://HOST:PORT".to_owned();
+    text.parse().map_err(expected)
+}
+
 /// Where a URL is.
-pub(super) fn address(url: &Url) -> Result<SocketAddr, String> {
+fn address(url: &Url) -> Result<SocketAddr, String> {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let found = (host, url.port_or_known_default().unwrap_or_default()).to_socket_addrs();
     let found = found.ok().and_then(|mut found| found.next());
@@ -173,6 +193,6 @@ pub(super) fn address(url: &Url) -> Result<SocketAddr, String> {
 }
 
 /// Clients know addresses without a slash at the end.
-pub(super) fn origin(url: &Url) -> String {
+pub(in crate::cmd) fn origin(url: &Url) -> String {
     url.as_str().trim_end_matches('/').to_owned()
 }
