@@ -238,7 +238,8 @@ async fn a_watcher_that_reads_too_late_is_cut_and_told_so() {
     let mut watches = WatchClient::new(connect(&server).await);
     let stream = watches.watch(ReceiverStream::new(requests)).await.expect("a stream");
     let mut answers = stream.into_inner();
-    let value = "x".repeat(1000);
+    // Several times what answers and buffers may hold on their way.
+    let value = "x".repeat(4000);
     let mut writers = tokio::task::JoinSet::new();
     for _ in 0..60 {
         let (channel, request) = (channel.clone(), put("k", &value));
