@@ -3,6 +3,7 @@
 mod cluster;
 mod config;
 mod notify;
+mod pages;
 pub(super) mod settings;
 
 use std::future::IntoFuture as _;
@@ -11,7 +12,7 @@ use std::num::NonZero;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use tokio::net::TcpListener;
+use axum::Extension;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::Layer as _;
@@ -23,9 +24,11 @@ use vez_server::Server;
 
 use self::cluster::Others;
 use self::config::Mistakes;
+use self::pages::Pages;
 use self::settings::{Settings, url};
 use super::{Outcome, output};
 use crate::dashboard::{self, Token};
+use crate::lab::Encrypted;
 
 /// Serve locks, elections, leases and keys: durable, and to every etcd client.
 ///
@@ -77,8 +80,6 @@ pub struct Serve {
         default_value = "http://127.0.0.1:2381"
     )]
     listen_metrics_urls: Url,
-    #[command(flatten)]
-    others: Others,
     /// The certificate shown at https:// URLs; read anew when it changes, as all of these are.
     #[arg(long, env = "ETCD_CERT_FILE", value_name = "FILE")]
     cert_file: Option<PathBuf>,
@@ -129,6 +130,9 @@ pub struct Serve {
     /// Say what is wrong with the flags and files, one line each, and do nothing else.
     #[arg(long)]
     check_config: bool,
+    /// Last, because the flags after it would stand under its heading.
+    #[command(flatten)]
+    others: Others,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -184,10 +188,10 @@ impl Serve {
         let mut interrupted = signal(SignalKind::interrupt())?;
         let mut terminated = signal(SignalKind::terminate())?;
         let mut hung_up = signal(SignalKind::hangup())?;
-        let pages = TcpListener::bind(settings.pages)
+        let pages = Pages::open(settings.pages, settings.pages_tls)
             .await
             .with_context(|| format!("cannot listen at {}", self.listen_metrics_urls))?;
-        let pages_at = pages.local_addr()?;
+        let pages_at = pages.url();
         let data_dir = settings.options.data_dir.clone();
         let mut server = tokio::select! {
             server = Server::start(settings.options) => server?,
@@ -199,16 +203,20 @@ impl Serve {
             .ok();
         if let Some(token) = &token {
             let token = token.text();
-            eprintln!("vez: to release locks by hand: http://{pages_at}/#token={token}");
+            eprintln!("vez: to release locks by hand: {pages_at}/#token={token}");
         }
         let clients = server.urls().join(",");
-        output::write(None, &format!("clients at {clients}, the dashboard at http://{pages_at}/"))?;
+        output::write(None, &format!("clients at {clients}, the dashboard at {pages_at}/"))?;
         eprintln!("vez: data in {}; Ctrl-C ends it", data_dir.display());
         notify::tell(&format!(
             "READY=1
 STATUS=clients at {clients}"
         ));
-        let pages = axum::serve(pages, dashboard::router(server.view(), token));
+        let mut router = dashboard::router(server.view(), token);
+        if settings.pages.tls {
+            router = router.layer(Extension(Encrypted));
+        }
+        let pages = axum::serve(pages, router);
         let pages = tokio::spawn(pages.into_future());
         let is_removed = loop {
             tokio::select! {

@@ -25,8 +25,13 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (CACHE_CONTROL, "no-cache"),
 ];
 
+/// Goes with every request that came encrypted.
+#[derive(Clone, Copy)]
+pub(crate) struct Encrypted;
+
 pub(crate) async fn guard(request: Request, next: Next) -> Response {
-    let mut response = match objection(request.method(), request.headers()) {
+    let encrypted = request.extensions().get::<Encrypted>().copied();
+    let mut response = match objection(request.method(), request.headers(), encrypted) {
         None => next.run(request).await,
         Some(refusal) => refusal.into_response(),
     };
@@ -36,15 +41,21 @@ pub(crate) async fn guard(request: Request, next: Next) -> Response {
     response
 }
 
-fn objection(method: &Method, headers: &HeaderMap) -> Option<Refusal> {
+fn objection(
+    method: &Method,
+    headers: &HeaderMap,
+    encrypted: Option<Encrypted>,
+) -> Option<Refusal> {
     let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let forbidden = |why: String| Some(Refusal(StatusCode::FORBIDDEN, why));
     let host = text(HOST).unwrap_or_default();
-    if !is_address(host) {
+    // Where there is a certificate, a name that points here without being ours is not believed.
+    if encrypted.is_none() && !is_address(host) {
         return forbidden(format!("this page answers to its address, not to the name `{host}`"));
     }
+    let scheme = if encrypted.is_some() { "https://" } else { "http://" };
     if let Some(origin) = text(ORIGIN)
-        && origin.strip_prefix("http://") != Some(host)
+        && origin.strip_prefix(scheme) != Some(host)
     {
         return forbidden(format!("this server answers its own page, not {origin}"));
     }

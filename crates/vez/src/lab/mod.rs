@@ -25,7 +25,7 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-pub(crate) use guard::guard;
+pub(crate) use guard::{Encrypted, guard};
 pub use live::{Live, Order};
 pub(crate) use pages::file;
 

@@ -14,7 +14,7 @@ pub(crate) struct Server {
     /// `127.0.0.1:PORT`.
     pub(crate) address: String,
     /// Where its pages are.
-    pages: String,
+    pub(crate) pages: String,
     removes: bool,
 }
 
@@ -52,7 +52,7 @@ impl Server {
         let url = line.strip_prefix("clients at ").and_then(|rest| rest.split(',').next());
         let url = url.expect("it says where clients are heard").to_owned();
         let address = url.split("://").nth(1).expect("it is a URL").to_owned();
-        let pages = line.rsplit("http://").next().unwrap_or_default();
+        let pages = line.rsplit("://").next().unwrap_or_default();
         let pages = pages.trim().trim_end_matches('/').to_owned();
         Self { process, directory: directory.to_owned(), url, address, pages, removes: true }
     }
@@ -117,9 +117,10 @@ pub(crate) fn serve(directory: &Path, address: &str) -> Command {
 pub(crate) fn serve_at(directory: &Path, url: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vez"));
     command
-        .args(["serve", "--listen-client-urls", url])
-        .args(["--listen-metrics-urls", "http://127.0.0.1:0", "--data-dir"])
-        .arg(directory);
+        .args(["serve", "--listen-client-urls", url, "--data-dir"])
+        .arg(directory)
+        // Flags count more, so that a test may say something else.
+        .env("ETCD_LISTEN_METRICS_URLS", "http://127.0.0.1:0");
     command
 }
 

@@ -1,11 +1,14 @@
 //! Certificates: who is let in with them, and who is not.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use vez_tls::{ClientFiles, Connector};
 
 use crate::server::{Server, directory, is_there, serve_at};
 
@@ -117,6 +120,39 @@ fn whoever_knows_the_authority_gets_in_and_nobody_else() {
         works(&etcdctl(&server, &["--cacert", &ca], &["put", "a", "b"]));
         works(&etcdctl(&server, &["--cacert", &ca], &["lock", "door", "true"]));
         assert!(!etcdctl(&server, &["--cacert", &wrong], &["get", "a"]).status.success());
+    }
+}
+
+/// What an encrypted page answers to whoever trusts this authority.
+async fn page(server: &Server, ca: &str, head: &str) -> io::Result<String> {
+    let files = ClientFiles { servers: ca.into(), identity: None };
+    let connector = Connector::load(files, &["http/1.1"]).expect("certificates");
+    let stream = tokio::net::TcpStream::connect(&server.pages).await?;
+    let mut stream = connector.connect("127.0.0.1", stream).await?;
+    stream.write_all(format!("{head}\r\nConnection: close\r\n\r\n").as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+#[tokio::test]
+async fn the_pages_are_encrypted_where_that_is_asked_for() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let (ca, wrong) = (authority.ca(), other.ca());
+    let server = encrypted(&authority.server(), &["--listen-metrics-urls", "https://127.0.0.1:0"]);
+    let healthy = "GET /healthz HTTP/1.1\r\nHost: vez.example";
+    let answer = page(&server, &ca, healthy).await.expect("it answers");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
+    let refused = page(&server, &wrong, healthy).await.expect_err("nobody vouches for it");
+    assert!(refused.to_string().contains("invalid peer certificate"), "{refused}");
+    assert!(!server.page("/healthz").contains("HTTP"), "nothing is said in the open");
+    // The certificate says whose name it is; who else sends a browser here is still refused.
+    let from = |origin: &str| format!("GET / HTTP/1.1\r\nHost: vez.example\r\nOrigin: {origin}");
+    let own = page(&server, &ca, &from("https://vez.example")).await.expect("it answers");
+    assert!(own.starts_with("HTTP/1.1 200"), "{own}");
+    for origin in ["http://vez.example", "https://evil.example"] {
+        let foreign = page(&server, &ca, &from(origin)).await.expect("it answers");
+        assert!(foreign.starts_with("HTTP/1.1 403"), "{foreign}");
     }
 }
 

@@ -13,7 +13,8 @@ use super::config::Mistakes;
 
 pub(super) struct Settings {
     pub(super) options: Options,
-    pub(super) pages: SocketAddr,
+    pub(super) pages: Listen,
+    pub(super) pages_tls: Option<Acceptor>,
 }
 
 impl Settings {
@@ -39,20 +40,24 @@ impl Serve {
     pub(super) fn settings(&self) -> Result<Settings, Mistakes> {
         let mut mistakes = Vec::new();
         let mut listen_client = Vec::new();
+        let has_tls = self.cert_file.is_some();
         for url in &self.listen_client_urls {
-            match listen(url, &CLIENTS, self.cert_file.is_some(), self.insecure) {
+            match listen(url, &CLIENTS, has_tls, self.insecure) {
                 Ok(listen) => listen_client.push(listen),
                 Err(why) => mistakes.push(why),
             }
         }
-        let pages = self.pages().map_err(|why| mistakes.push(why)).ok();
-        let tls = self.tls().unwrap_or_else(|why| {
+        let pages = listen(&self.listen_metrics_urls, &CLIENTS, has_tls, self.insecure);
+        let pages = pages.map_err(|why| mistakes.push(why)).ok();
+        let (tls, pages_tls) = self.tls().unwrap_or_else(|why| {
             mistakes.push(why);
-            None
+            (None, None)
         });
-        if tls.is_some() && listen_client.iter().all(|listen| !listen.tls) {
+        let pages_tls = pages_tls.filter(|_| pages.is_some_and(|listen| listen.tls));
+        if tls.is_some() && listen_client.iter().chain(&pages).all(|listen| !listen.tls) {
             mistakes.push(
-                "--cert-file: no client would see it; expected https:// in --listen-client-urls"
+                "--cert-file: nobody would see it; expected https:// in --listen-client-urls or \
+                 --listen-metrics-urls"
                     .to_owned(),
             );
         }
@@ -70,7 +75,7 @@ impl Serve {
             return Err(Mistakes(mistakes));
         };
         let options = Options { membership, timing, ..self.options(listen_client, tls) };
-        Ok(Settings { options, pages })
+        Ok(Settings { options, pages, pages_tls })
     }
 
     fn options(&self, listen_client: Vec<Listen>, tls: Option<ServerFiles>) -> Options {
@@ -94,15 +99,16 @@ impl Serve {
         }
     }
 
-    /// The certificates, if there are any; that they can be used is seen here.
-    fn tls(&self) -> Result<Option<ServerFiles>, String> {
+    /// The certificates, if there are any, for clients and for browsers; that they can be used is
+    /// seen here.
+    fn tls(&self) -> Result<(Option<ServerFiles>, Option<Acceptor>), String> {
         let clients = self.trusted_ca_file.clone();
         if self.client_cert_auth && clients.is_none() {
             return Err("--client-cert-auth: expected --trusted-ca-file, too".to_owned());
         }
         let (certificate, key) = match (self.cert_file.clone(), self.key_file.clone()) {
             (Some(certificate), Some(key)) => (certificate, key),
-            (None, None) if clients.is_none() => return Ok(None),
+            (None, None) if clients.is_none() => return Ok((None, None)),
             (None, None) => {
                 return Err(
                     "--trusted-ca-file: expected --cert-file and --key-file, too".to_owned()
@@ -111,19 +117,8 @@ impl Serve {
             _ => return Err("--cert-file and --key-file come together".to_owned()),
         };
         let files = ServerFiles { certificate, key, clients };
-        Acceptor::load(files.clone(), &[]).map_err(|error| error.to_string())?;
-        Ok(Some(files))
-    }
-
-    /// The pages are not encrypted: they are for this machine.
-    fn pages(&self) -> Result<SocketAddr, String> {
-        let url = &self.listen_metrics_urls;
-        if url.scheme() != "http" {
-            return Err(format!("{url}: pages are at http:// only, found {}://", url.scheme()));
-        }
-        let address = address(url)?;
-        within(url, address, "", self.insecure)?;
-        Ok(address)
+        let loaded = Acceptor::load(files.clone(), &["http/1.1"]);
+        Ok((Some(files), Some(loaded.map_err(|error| error.to_string())?)))
     }
 
     fn numbers(&self) -> Vec<String> {
