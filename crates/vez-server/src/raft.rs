@@ -18,6 +18,7 @@ use vez_api::log::Command;
 use vez_api::mvccpb::Event;
 
 use crate::cluster::gate::Heard;
+use crate::cluster::handover::Stage;
 use crate::cluster::link::{Link, Links};
 use crate::cluster::progress::Progress;
 use crate::cluster::rounds::Rounds;
@@ -153,6 +154,7 @@ struct Inner {
     links: Option<Links>,
     heard: Arc<Heard>,
     is_leaderless: watch::Sender<bool>,
+    stage: watch::Sender<Stage>,
     questions: Arc<Questions>,
     confirmations: Arc<Questions>,
 }
@@ -234,6 +236,7 @@ impl Replica {
             links: among.is_some().then_some(links),
             heard: Arc::default(),
             is_leaderless: watch::Sender::new(false),
+            stage: watch::Sender::default(),
             questions: Arc::default(),
             confirmations: Arc::default(),
         };
@@ -363,6 +366,10 @@ impl Replica {
 
     pub(crate) fn is_leaderless(&self) -> &watch::Sender<bool> {
         &self.inner.is_leaderless
+    }
+
+    pub(crate) fn stage(&self) -> &watch::Sender<Stage> {
+        &self.inner.stage
     }
 
     pub(crate) fn progress(&self) -> &Progress {
