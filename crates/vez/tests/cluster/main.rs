@@ -1,5 +1,6 @@
 //! Three members, asked by all kinds of clients, and on bad days.
 
+mod disks;
 mod faults;
 mod history;
 mod members;
