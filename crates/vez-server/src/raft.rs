@@ -18,6 +18,7 @@ use vez_api::log::Command;
 use vez_api::mvccpb::Event;
 
 use crate::cluster::gate::Heard;
+use crate::cluster::handover::Stage;
 use crate::cluster::link::{Link, Links};
 use crate::cluster::progress::Progress;
 use crate::cluster::rounds::Rounds;
@@ -108,6 +109,9 @@ pub enum ProposeError {
     /// Nothing is written any more, until the server is started again.
     #[error("nothing can be written: {0}")]
     Disk(String),
+    /// The same of one of several, of whom others may have the command, and can be asked.
+    #[error("this member cannot write: {0}")]
+    DiskOfOne(String),
     /// The command was not taken, and never will be.
     #[error("the disk hangs: nothing has been written for {0:?}")]
     Hangs(Duration),
@@ -153,6 +157,7 @@ struct Inner {
     links: Option<Links>,
     heard: Arc<Heard>,
     is_leaderless: watch::Sender<bool>,
+    stage: watch::Sender<Stage>,
     questions: Arc<Questions>,
     confirmations: Arc<Questions>,
 }
@@ -234,6 +239,7 @@ impl Replica {
             links: among.is_some().then_some(links),
             heard: Arc::default(),
             is_leaderless: watch::Sender::new(false),
+            stage: watch::Sender::default(),
             questions: Arc::default(),
             confirmations: Arc::default(),
         };
@@ -265,7 +271,7 @@ impl Replica {
         let proposal = Proposal(Arc::new(command));
         let written =
             self.inner.raft.client_write(proposal).await.map_err(|error| match error {
-                RaftError::Fatal(fatal) => stopped(&fatal),
+                RaftError::Fatal(fatal) => self.stopped(&fatal),
                 RaftError::APIError(ClientWriteError::ForwardToLeader(to)) => {
                     ProposeError::NotLeader {
                         leader: to.leader_id,
@@ -287,14 +293,14 @@ impl Replica {
     /// Returns once all that was acknowledged anywhere before the call can be read here.
     pub async fn linearizable(&self) -> Result<(), ProposeError> {
         let read = self.inner.raft.ensure_linearizable(ReadPolicy::ReadIndex).await;
-        read.map(|_| ()).map_err(unread)
+        read.map(|_| ()).map_err(|error| self.unread(error))
     }
 
     /// That it leads, confirmed by a majority; and the entry up to which must be applied what is
     /// to be read.
     pub(crate) async fn confirm_here(&self) -> Result<u64, ProposeError> {
         let read = self.inner.raft.get_read_linearizer(ReadPolicy::ReadIndex).await;
-        read.map(|read| read.read_log_id().index()).map_err(unread)
+        read.map(|read| read.read_log_id().index()).map_err(|error| self.unread(error))
     }
 
     /// Calls `listener` for every command applied from now on, in order, while the state is held:
@@ -365,6 +371,10 @@ impl Replica {
         &self.inner.is_leaderless
     }
 
+    pub(crate) fn stage(&self) -> &watch::Sender<Stage> {
+        &self.inner.stage
+    }
+
     pub(crate) fn progress(&self) -> &Progress {
         &self.inner.shared.progress
     }
@@ -426,7 +436,32 @@ impl Replica {
 
     /// Writes a snapshot now, rather than when it is due.
     pub async fn snapshot(&self) -> Result<(), ProposeError> {
-        self.inner.raft.trigger().snapshot().await.map_err(|fatal| stopped(&fatal))
+        self.inner.raft.trigger().snapshot().await.map_err(|fatal| self.stopped(&fatal))
+    }
+
+    fn unread(&self, error: RaftError<Types, LinearizableReadError<Types>>) -> ProposeError {
+        match error {
+            RaftError::Fatal(fatal) => self.stopped(&fatal),
+            RaftError::APIError(LinearizableReadError::ForwardToLeader(to)) => {
+                ProposeError::NotLeader {
+                    leader: to.leader_id,
+                    address: to.leader_node.map(|node| node.addr),
+                }
+            }
+            RaftError::APIError(LinearizableReadError::QuorumNotEnough(_)) => {
+                ProposeError::NoMajority
+            }
+        }
+    }
+
+    fn stopped(&self, fatal: &Fatal<Types>) -> ProposeError {
+        match fatal {
+            Fatal::StorageError(error) if self.has_peers() => {
+                ProposeError::DiskOfOne(error.to_string())
+            }
+            Fatal::StorageError(error) => ProposeError::Disk(error.to_string()),
+            Fatal::Panicked | Fatal::Stopped => ProposeError::Stopping,
+        }
     }
 
     /// Stops; what was acknowledged is durable already. The directory is free when it returns.
@@ -450,26 +485,6 @@ impl Replica {
 
 fn start(error: impl fmt::Display) -> OpenError {
     OpenError::Start(error.to_string())
-}
-
-fn unread(error: RaftError<Types, LinearizableReadError<Types>>) -> ProposeError {
-    match error {
-        RaftError::Fatal(fatal) => stopped(&fatal),
-        RaftError::APIError(LinearizableReadError::ForwardToLeader(to)) => {
-            ProposeError::NotLeader {
-                leader: to.leader_id,
-                address: to.leader_node.map(|node| node.addr),
-            }
-        }
-        RaftError::APIError(LinearizableReadError::QuorumNotEnough(_)) => ProposeError::NoMajority,
-    }
-}
-
-fn stopped(fatal: &Fatal<Types>) -> ProposeError {
-    match fatal {
-        Fatal::StorageError(error) => ProposeError::Disk(error.to_string()),
-        Fatal::Panicked | Fatal::Stopped => ProposeError::Stopping,
-    }
 }
 
 /// The newest whole snapshot.

@@ -14,6 +14,7 @@ use vez_api::log::{self, command::Command};
 use vez_tls::{Acceptor, ServerFiles};
 
 use crate::api::{Member, Service, Shared};
+use crate::cluster::handover::Stage;
 use crate::cluster::way::Way;
 use crate::cluster::{Card, Membership, PeerTls, Timing, cluster_id, gate, member_id, reception};
 use crate::door::{self, Caller, Doors};
@@ -202,6 +203,7 @@ impl Server {
 
     /// Lets requests under way finish, closes what never ends by itself, and the data.
     pub async fn stop(mut self) {
+        self.replica.stage().send_replace(Stage::Leaves);
         // Before anything else: whoever waits then waits for the next leader, not for its election.
         if !matches!(self.replica.hand_over(None).await, Ok(true)) {
             tracing::info!("nobody else leads");
@@ -212,6 +214,7 @@ impl Server {
         tokio::time::timeout(FAREWELL, doors).await.ok();
         self.doors.shutdown().await;
         self.peers_stop.send_replace(true);
+        self.replica.leave().await;
         self.chores.shutdown().await;
         self.replica.shutdown().await;
     }

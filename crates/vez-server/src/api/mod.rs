@@ -157,6 +157,9 @@ pub(crate) fn status(error: ProposeError) -> Status {
             Status::unavailable("etcdserver: request timed out")
         }
         ProposeError::Stopping => Status::unavailable("etcdserver: server stopped"),
+        ProposeError::DiskOfOne(error) => {
+            Status::unavailable(format!("vez: this member cannot write ({error})"))
+        }
         ProposeError::Disk(error) => Status::new(
             Code::ResourceExhausted,
             format!("etcdserver: mvcc: database space exceeded ({error})"),

@@ -51,6 +51,10 @@ fn not_leader() -> ProposeError {
 
 impl Replica {
     fn lead(&self) -> Lead {
+        // Who cannot write neither leads nor follows.
+        if self.counters().failure().is_some() {
+            return Lead::Nowhere;
+        }
         let leader = self.leadership().borrow().leader;
         match leader {
             None => Lead::Nowhere,
@@ -98,6 +102,9 @@ impl Replica {
 
     /// Waits for somebody to lead; not for ever.
     async fn pause(&self, patience: Instant) -> Result<(), ProposeError> {
+        if let Some(why) = self.counters().failure() {
+            return Err(ProposeError::DiskOfOne(why.to_owned()));
+        }
         if patience <= Instant::now() {
             return Err(ProposeError::NoMajority);
         }

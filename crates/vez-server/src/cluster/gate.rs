@@ -24,6 +24,7 @@ use vez_api::peer::{
     VoteResponse,
 };
 
+use super::handover::Stage;
 use super::link::{CLUSTER, FROM, TO, WINDOW, WORD_BYTES};
 use super::reception::Desk;
 use super::words;
@@ -101,6 +102,9 @@ impl Interceptor for Check {
             let text = request.metadata().get(name).and_then(|value| value.to_str().ok());
             text.and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or_default()
         };
+        if *self.0.stage().borrow() == Stage::Left {
+            return Err(Status::unavailable("this member has stopped"));
+        }
         let (own, member) = (self.0.cluster_id(), self.0.member_id());
         let refusal = if id(CLUSTER) != own {
             format!(
@@ -139,21 +143,30 @@ impl Peer for Gate {
         request: Request<Streaming<AppendRequest>>,
     ) -> Result<Response<Self::AppendStream>, Status> {
         let heard = Arc::clone(&self.heard);
-        // It ends with the connection; what went wrong, the other side sees by itself.
-        let requests = futures_util::stream::unfold(request.into_inner(), move |mut words| {
+        let stage = self.service.replica.stage().subscribe();
+        let until = stage.clone();
+        // It ends with the connection, or with us; what went wrong, the other side sees by itself.
+        let words = (request.into_inner(), stage);
+        let requests = futures_util::stream::unfold(words, move |(mut words, mut stage)| {
             let heard = Arc::clone(&heard);
             async move {
-                let word = words.message().await.ok()??;
+                let word = tokio::select! {
+                    word = words.message() => word.ok()??,
+                    _ = stage.wait_for(|stage| *stage == Stage::Left) => return None,
+                };
                 heard.now();
                 let request = words::to_append(word).inspect_err(|damage| {
                     tracing::error!("entries from the leader cannot be used: {damage}");
                 });
-                Some((request.ok()?, words))
+                Some((request.ok()?, (words, stage)))
             }
         });
         let answers = self.service.replica.raft().stream_append(requests);
-        let answers =
-            answers.map(|answer| answer.map(|answer| words::appended(&answer)).map_err(stopped));
+        let answers = answers.map(move |answer| {
+            // Whoever wants to leave waits for the last answer.
+            let _ = &until;
+            answer.map(|answer| words::appended(&answer)).map_err(stopped)
+        });
         Ok(Response::new(Box::pin(answers)))
     }
 
@@ -191,6 +204,10 @@ impl Peer for Gate {
         &self,
         request: Request<TransferRequest>,
     ) -> Result<Response<TransferResponse>, Status> {
+        if *self.service.replica.stage().borrow() != Stage::Stays {
+            let refusal = "this member is about to stop".to_owned();
+            return Ok(Response::new(TransferResponse { refusal }));
+        }
         let TransferRequest { from, to, last } = request.into_inner();
         let from = words::to_vote(from).map_err(senseless)?;
         let request = TransferLeaderRequest::new(from, to, last.map(words::to_log_id));

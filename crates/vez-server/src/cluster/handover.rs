@@ -1,11 +1,34 @@
 //! A leader that goes leaves somebody in its place.
 
+use std::time::Duration;
+
 use openraft::async_runtime::watch::WatchReceiver as _;
 use tokio::time::timeout;
 
 use crate::raft::{ProposeError, Replica};
 
+/// How much longer a member does what others ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    #[default]
+    Stays,
+    /// It follows to the end, but must not be given the lead.
+    Leaves,
+    /// It answers nobody.
+    Left,
+}
+
+/// How long words under way to a member that leaves may take.
+const FAREWELL: Duration = Duration::from_millis(200);
+
 impl Replica {
+    /// Answers other members no longer: what they said before is answered when it returns.
+    pub(crate) async fn leave(&self) {
+        self.stage().send_replace(Stage::Left);
+        // Whoever is heard looks at the stage for as long as that takes.
+        timeout(FAREWELL, self.stage().closed()).await.ok();
+    }
+
     /// Has another lead, if this member does and another can: `to`, or whoever is furthest. Says
     /// whether another leads now.
     pub(crate) async fn hand_over(&self, to: Option<u64>) -> Result<bool, ProposeError> {

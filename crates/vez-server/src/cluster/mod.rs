@@ -5,7 +5,7 @@
 mod ask;
 pub(crate) mod card;
 pub(crate) mod gate;
-mod handover;
+pub(crate) mod handover;
 pub(crate) mod ids;
 pub(crate) mod leadership;
 pub(crate) mod link;

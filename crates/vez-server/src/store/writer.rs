@@ -24,6 +24,10 @@ use crate::seen::meter::Histogram;
 /// How much may share one `fdatasync`: the first of a batch waits for the last.
 const BATCH_MAX: usize = 4096;
 
+/// A write that takes longer than this is worth a word, but not more often than that.
+const SLOW: Duration = Duration::from_millis(250);
+const SAY_EVERY: Duration = Duration::from_secs(10);
+
 /// Whom to tell that a change is durable, or that it is not.
 pub(crate) enum Done {
     Nobody,
@@ -121,11 +125,12 @@ impl Counters {
         self.begun.store(now, Ordering::Relaxed);
     }
 
-    fn end(&self) {
-        if let Some(took) = self.under_way() {
-            self.took.observe(took);
-        }
+    /// How long it took.
+    fn end(&self) -> Duration {
+        let took = self.under_way().unwrap_or_default();
+        self.took.observe(took);
         self.begun.store(IDLE, Ordering::Relaxed);
+        took
     }
 }
 
@@ -183,10 +188,26 @@ impl Thread {
     }
 }
 
+/// Says that the disk is slow, and not again with every write.
+#[derive(Default)]
+struct Slowness {
+    said: Option<Instant>,
+}
+
+impl Slowness {
+    fn note(&mut self, took: Duration) {
+        if took < SLOW || self.said.is_some_and(|said| said.elapsed() < SAY_EVERY) {
+            return;
+        }
+        self.said = Some(Instant::now());
+        tracing::warn!("the disk is slow: it took {took:?} to write to the log");
+    }
+}
+
 fn run(mut sink: impl Sink, jobs: &Receiver<Job>, counters: &Counters) {
     let mut outcome = Ok(());
     let (mut changes, mut waiting) = (Vec::new(), Vec::new());
-    let mut open = true;
+    let (mut open, mut slowness) = (true, Slowness::default());
     while open {
         let Ok(first) = jobs.recv() else { return };
         for job in std::iter::once(first).chain(jobs.try_iter()) {
@@ -208,7 +229,7 @@ fn run(mut sink: impl Sink, jobs: &Receiver<Job>, counters: &Counters) {
                 let text = counters.failure.get_or_init(|| error.to_string()).clone();
                 Failure { kind: error.kind(), text }
             });
-            counters.end();
+            slowness.note(counters.end());
         }
         changes.clear();
         waiting.drain(..).for_each(|done: Done| done.tell(&outcome));

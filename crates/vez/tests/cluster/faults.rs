@@ -8,8 +8,8 @@ use rustix::process::Signal;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
 use vez_api::etcdserverpb::{
-    DefragmentRequest, LeaseGrantRequest, MoveLeaderRequest, PutRequest, RangeRequest,
-    WatchCreateRequest, WatchRequest, kv_client::KvClient, lease_client::LeaseClient,
+    DefragmentRequest, LeaseGrantRequest, PutRequest, RangeRequest, WatchCreateRequest,
+    WatchRequest, kv_client::KvClient, lease_client::LeaseClient,
     maintenance_client::MaintenanceClient, watch_client::WatchClient, watch_request,
 };
 use vez_api::v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient};
@@ -149,13 +149,7 @@ async fn a_leader_whose_disk_hangs_hands_over_and_comes_back_when_it_is_well() {
     trio.set_directory(0, disk.place.join("data"));
     trio.run_all();
     let thaw = Thaw(&disk);
-    let (target_id, _) = trio.status(0).await.expect("it runs");
-    let leader = trio.leader().await;
-    if leader != 0 {
-        let mut maintenance = MaintenanceClient::new(trio.channel(leader));
-        maintenance.move_leader(MoveLeaderRequest { target_id }).await.expect("it is well");
-    }
-    assert_eq!(trio.leader().await, 0);
+    trio.have_lead(0).await;
     let history = History::begin(&trio);
     history.goes_on(10).await;
     assert!(disk.freeze());

@@ -19,6 +19,8 @@ use crate::trio::Trio;
 const WRITERS: usize = 3;
 const LOCKERS: usize = 3;
 const TTL: Duration = Duration::from_secs(3);
+/// Who has no answer after this asks another member: one that stands still says nothing for ever.
+const DEADLINE: Duration = Duration::from_millis(500);
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -37,12 +39,20 @@ struct Seen {
     entries: AtomicU64,
     /// When somebody was last told that a write was made, and the longest time without that.
     last: Mutex<(Instant, Duration)>,
+    /// How long everybody rests after each answer.
+    pace: Duration,
     is_over: AtomicBool,
 }
 
 impl Seen {
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
+    }
+
+    async fn rest(&self) {
+        if !self.pace.is_zero() {
+            tokio::time::sleep(self.pace).await;
+        }
     }
 
     fn note_write(&self) {
@@ -59,7 +69,13 @@ pub(crate) struct History {
 }
 
 impl History {
+    /// As fast as they can.
     pub(crate) fn begin(trio: &Trio) -> Self {
+        Self::begin_at(trio, Duration::ZERO)
+    }
+
+    /// Each rests this long after each answer.
+    pub(crate) fn begin_at(trio: &Trio, pace: Duration) -> Self {
         let seen = Arc::new(Seen {
             keys: Default::default(),
             reads: AtomicU64::default(),
@@ -67,6 +83,7 @@ impl History {
             fence: AtomicI64::default(),
             entries: AtomicU64::default(),
             last: Mutex::new((Instant::now(), Duration::ZERO)),
+            pace,
             is_over: AtomicBool::default(),
         });
         let mut clients = JoinSet::new();
@@ -103,6 +120,14 @@ impl History {
     pub(crate) fn longest_gap(&self) -> Duration {
         let mut last = self.seen.last.lock().expect("nobody panicked");
         std::mem::take(&mut last.1)
+    }
+
+    /// What has been judged so far.
+    pub(crate) fn told(&self) -> String {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let writes: u64 = self.seen.keys.iter().map(|key| count(&key.acknowledged)).sum();
+        let (reads, entries) = (count(&self.seen.reads), count(&self.seen.entries));
+        format!("{writes} numbers written, {reads} read, {entries} times in the room")
     }
 
     /// Lets everybody finish, and looks for what was acknowledged, at every member.
@@ -172,13 +197,14 @@ async fn write(endpoints: Vec<String>, writer: usize, seen: Arc<Seen>) {
             value: number.to_string().into(),
             ..PutRequest::default()
         };
-        match timeout(Duration::from_secs(2), ways.keys().put(put)).await {
+        match timeout(DEADLINE, ways.keys().put(put)).await {
             Ok(Ok(answer)) => {
                 let revision = answer.into_inner().header.expect("a header").revision;
                 let before = key.revision.swap(revision, Ordering::SeqCst);
                 assert!(before < revision, "revisions grow: {before}, then {revision}");
                 key.acknowledged.store(number, Ordering::SeqCst);
                 seen.note_write();
+                seen.rest().await;
             }
             _ => ways.move_on().await,
         }
@@ -188,7 +214,7 @@ async fn write(endpoints: Vec<String>, writer: usize, seen: Arc<Seen>) {
 async fn get(keys: &mut KvClient<Channel>, writer: usize) -> Option<(u64, i64)> {
     let key = format!("writer/{writer}").into();
     let asked = keys.range(RangeRequest { key, ..RangeRequest::default() });
-    let answer = timeout(Duration::from_secs(2), asked).await.ok()?.ok()?;
+    let answer = timeout(DEADLINE, asked).await.ok()?.ok()?;
     let found = answer.into_inner().kvs.into_iter().next();
     Some(found.map_or((0, 0), |found| {
         let number = std::str::from_utf8(&found.value).expect("a text").parse();
@@ -223,6 +249,7 @@ async fn read(endpoints: Vec<String>, reader: usize, seen: Arc<Seen>) {
                 assert!(last[writer] <= number, "{number} was read after {}", last[writer]);
                 last[writer] = number;
                 seen.reads.fetch_add(1, Ordering::Relaxed);
+                seen.rest().await;
             }
             None => ways.move_on().await,
         }
@@ -233,7 +260,7 @@ async fn read(endpoints: Vec<String>, reader: usize, seen: Arc<Seen>) {
 async fn enter(endpoints: Vec<String>, seen: Arc<Seen>) {
     let options = Options {
         connect_timeout: Duration::from_secs(1),
-        request_timeout: Duration::from_secs(2),
+        request_timeout: 2 * DEADLINE,
         ..Options::default()
     };
     while !seen.is_over() {
@@ -260,6 +287,7 @@ async fn enter(endpoints: Vec<String>, seen: Arc<Seen>) {
             if guard.release().await.is_err() {
                 break;
             }
+            seen.rest().await;
         }
     }
 }

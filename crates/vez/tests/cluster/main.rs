@@ -1,16 +1,23 @@
 //! Three members, asked by all kinds of clients, and on bad days.
 
+mod at_random;
+mod clocks;
+mod disks;
 mod faults;
 mod history;
 mod members;
 mod net;
 mod partitions;
+mod rolling;
 mod service;
 mod tls;
 mod trio;
 
 #[path = "../serve/cold_disk.rs"]
 mod cold_disk;
+
+#[path = "../serve/wall_clock.rs"]
+mod wall_clock;
 
 #[expect(dead_code, reason = "more is done with one server than with three")]
 #[path = "../serve/server.rs"]

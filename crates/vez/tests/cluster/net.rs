@@ -75,6 +75,7 @@ impl Net {
         let mut inside = Command::new("ip");
         inside.args(["netns", "exec", &self.space(member)]);
         inside.arg(command.get_program()).args(command.get_args());
+        inside.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         inside
     }
 

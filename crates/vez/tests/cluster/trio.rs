@@ -1,5 +1,6 @@
 //! Three servers of one cluster, each killed, stopped and started again as a test likes.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
@@ -9,8 +10,8 @@ use std::time::Duration;
 use rustix::process::Signal;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
-use vez_api::etcdserverpb::StatusRequest;
 use vez_api::etcdserverpb::maintenance_client::MaintenanceClient;
+use vez_api::etcdserverpb::{MoveLeaderRequest, StatusRequest};
 
 use crate::net::Net;
 use crate::server::{Server, directory, serve_at};
@@ -27,7 +28,11 @@ pub(crate) struct Trio {
     net: Option<Net>,
     peer_scheme: &'static str,
     flags: Vec<String>,
+    /// What each finds in its environment.
+    environments: [Vec<(String, OsString)>; 4],
     directories: [PathBuf; 4],
+    /// Not where the data is: a disk that is broken on purpose should not take these along.
+    logs: [PathBuf; 4],
     servers: [Option<Server>; 4],
 }
 
@@ -47,9 +52,16 @@ impl Trio {
         let number = 1 + LAST.fetch_add(1, Ordering::Relaxed) % 250;
         let host = format!("127.{number}.{high}.{low}");
         let directories = [directory(), directory(), directory(), directory()];
-        let servers = [None, None, None, None];
-        let flags = Vec::new();
-        Self { host, net: None, peer_scheme: "http", flags, directories, servers }
+        Self {
+            host,
+            net: None,
+            peer_scheme: "http",
+            flags: Vec::new(),
+            environments: Default::default(),
+            logs: directories.each_ref().map(|directory| directory.with_extension("log")),
+            directories,
+            servers: [None, None, None, None],
+        }
     }
 
     /// Each on a machine of its own, as far as the network goes.
@@ -64,6 +76,10 @@ impl Trio {
 
     pub(crate) fn net(&self) -> &Net {
         self.net.as_ref().expect("it has one")
+    }
+
+    pub(crate) fn has_net(&self) -> bool {
+        self.net.is_some()
     }
 
     fn host(&self, member: usize) -> String {
@@ -85,6 +101,11 @@ impl Trio {
     /// Where a member that was never started will keep its data.
     pub(crate) fn set_directory(&mut self, member: usize, directory: PathBuf) {
         self.directories[member] = directory;
+    }
+
+    /// What a member that was never started will find in its environment.
+    pub(crate) fn set_environment(&mut self, member: usize, variables: Vec<(String, OsString)>) {
+        self.environments[member] = variables;
     }
 
     pub(crate) fn run_all(&mut self) {
@@ -123,8 +144,9 @@ impl Trio {
         if let Some(net) = &self.net {
             command = net.inside(member, &command);
         }
-        let log = File::options().create(true).append(true).open(self.log(member));
+        let log = File::options().create(true).append(true).open(&self.logs[member]);
         command
+            .envs(self.environments[member].iter().cloned())
             .args(["--name", NAMES[member]])
             .args(&self.flags)
             .args(flags)
@@ -132,16 +154,16 @@ impl Trio {
         self.servers[member] = Some(Server::start(command, &directory));
     }
 
-    fn log(&self, member: usize) -> PathBuf {
-        self.directories[member].with_extension("log")
+    /// What a member has said on standard error.
+    pub(crate) fn said(&self, member: usize) -> String {
+        fs::read_to_string(&self.logs[member]).unwrap_or_default()
     }
 
     /// Waits until a member has said this on standard error.
     pub(crate) async fn says(&self, member: usize, what: &str) {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
-            let said = fs::read_to_string(self.log(member)).unwrap_or_default();
-            if said.contains(what) {
+            if self.said(member).contains(what) {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -151,7 +173,7 @@ impl Trio {
 
     /// What `vez` says to all that run.
     pub(crate) fn vez(&self, args: &[&str]) -> Output {
-        let running = (0..4).filter(|member| self.servers[*member].is_some());
+        let running = (0..4).filter(|member| self.runs(*member));
         let endpoints: Vec<_> = running.map(|member| self.client_url(member)).collect();
         Command::new(env!("CARGO_BIN_EXE_vez"))
             .args(args)
@@ -188,6 +210,10 @@ impl Trio {
         self.servers[member].as_ref().expect("it runs")
     }
 
+    pub(crate) fn runs(&self, member: usize) -> bool {
+        self.servers[member].is_some()
+    }
+
     pub(crate) fn kill(&mut self, member: usize) {
         self.servers[member].take().expect("it runs").kill();
     }
@@ -218,14 +244,38 @@ impl Trio {
     pub(crate) async fn leader_but(&self, not: usize) -> usize {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
-            for member in (0..4).filter(|member| *member != not) {
-                if self.servers[member].is_some() && self.leads(member).await {
-                    return member;
-                }
+            if let Some(leader) = self.leader_now(not).await {
+                return leader;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("nobody leads");
+    }
+
+    /// Has this member lead.
+    pub(crate) async fn have_lead(&self, member: usize) {
+        let begun = Instant::now();
+        let (target_id, _) = self.status(member).await.expect("it runs");
+        loop {
+            let leader = self.leader().await;
+            if leader == member {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{} is not given the lead", NAMES[member]);
+            // Refused while it has not been heard, or is too slow to take it.
+            let mut maintenance = MaintenanceClient::new(self.channel(leader));
+            maintenance.move_leader(MoveLeaderRequest { target_id }).await.ok();
+        }
+    }
+
+    /// Who leads at the moment, if anybody does that is not this one.
+    pub(crate) async fn leader_now(&self, not: usize) -> Option<usize> {
+        for member in (0..4).filter(|member| *member != not) {
+            if self.runs(member) && self.leads(member).await {
+                return Some(member);
+            }
+        }
+        None
     }
 
     async fn leads(&self, member: usize) -> bool {
@@ -248,7 +298,7 @@ impl Drop for Trio {
             self.servers[member] = None;
             fs::remove_dir_all(&self.directories[member]).ok();
             if !std::thread::panicking() {
-                fs::remove_file(self.log(member)).ok();
+                fs::remove_file(&self.logs[member]).ok();
             }
         }
     }

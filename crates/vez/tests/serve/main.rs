@@ -13,6 +13,7 @@ mod server;
 mod snapshots;
 mod stalls;
 mod tls;
+mod wall_clock;
 mod watchers;
 
 /// A real etcd, to compare with.

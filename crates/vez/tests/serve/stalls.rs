@@ -1,7 +1,6 @@
 //! Leases while the disk hangs, the server is stopped, or somebody sets the clock: none ends early.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use vez_api::etcdserverpb::{
 use crate::cold_disk::{ColdDisk, Thaw};
 use crate::promises::{connect, count, put, until_count};
 use crate::server::{Server, directory, serve};
+use crate::wall_clock;
 
 /// A lease, with a key of its own under `leased/`.
 async fn lease(channel: &Channel, id: i64, ttl: i64) {
@@ -142,22 +142,6 @@ async fn after_a_crash_every_lease_has_its_full_time_again_at_once() {
     assert!((5..=6).contains(&left), "{left} s left of 6");
 }
 
-/// What makes a program believe another time of day, and the file that says which.
-fn clock_of(command: &mut Command, file: &Path) -> bool {
-    let folders = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
-    let mut found = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));
-    let Some(library) = found.find(|library| library.exists()) else {
-        eprintln!("left out: no libfaketime here; `cargo xtask test` says how to get it");
-        return false;
-    };
-    command
-        .env("LD_PRELOAD", library)
-        .env("FAKETIME_TIMESTAMP_FILE", file)
-        .envs([("FAKETIME_NO_CACHE", "1"), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")])
-        .env("DONT_FAKE_MONOTONIC", "1");
-    true
-}
-
 #[tokio::test]
 async fn setting_the_clock_ends_no_lease_and_keeps_none() {
     let place = directory();
@@ -165,10 +149,9 @@ async fn setting_the_clock_ends_no_lease_and_keeps_none() {
     let (clock, said) = (place.join("clock"), place.join("said"));
     let set = |offset: &str| fs::write(&clock, offset).expect("a file");
     set("+0");
+    let Some(clock_of) = wall_clock::read_from(&clock) else { return };
     let mut command = serve(&place.join("data"), "127.0.0.1:0");
-    if !clock_of(&mut command, &clock) {
-        return;
-    }
+    command.envs(clock_of);
     command.stderr(fs::File::create(&said).expect("a file"));
     let server = Server::start(command, &place);
     let channel = connect(&server).await;
