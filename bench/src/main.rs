@@ -2,6 +2,7 @@
 
 mod bare;
 mod check;
+mod cluster;
 mod counting;
 mod lab;
 mod log;
@@ -18,8 +19,11 @@ mod textbook;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
-const USAGE: &str = "usage: vez-bench sim|check|lab|log|net|serve [--quick] [--format table|json]";
+const USAGE: &str =
+    "usage: vez-bench sim|check|cluster|lab|log|net|serve [--quick] [--format table|json]
+       vez-bench cluster --soak MINUTES";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -39,6 +43,13 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let measure = match words.next() {
         Some("sim") => sim::measure,
         Some("check") => check::measure,
+        Some("cluster") if words.clone().next() == Some("--soak") => {
+            let minutes: Option<u64> = words.nth(1).and_then(|word| word.parse().ok());
+            let (Some(minutes), None) = (minutes, words.next()) else { anyhow::bail!(USAGE) };
+            cluster::soak(Duration::from_secs(60 * minutes))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some("cluster") => cluster::measure,
         Some("lab") => lab::measure,
         Some("log") => log::measure,
         Some("net") => net::measure,

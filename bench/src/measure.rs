@@ -75,6 +75,10 @@ impl Rates {
         median(self.0.clone())
     }
 
+    pub(crate) fn largest(&self) -> f64 {
+        self.0.iter().copied().fold(f64::MIN, f64::max)
+    }
+
     /// How many times as fast as `other`: the median over the rounds.
     pub(crate) fn over(&self, other: &Self) -> f64 {
         median(self.0.iter().zip(&other.0).map(|(mine, other)| mine / other).collect())

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::OnceLock;
 
 /// A program that does not outlive its measurement.
 pub(crate) struct Running(pub(crate) Child);
@@ -15,11 +16,15 @@ impl Drop for Running {
 
 /// The tool itself, built as it is given to people.
 pub(crate) fn vez() -> anyhow::Result<PathBuf> {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    if let Some(built) = BUILT.get() {
+        return Ok(built.clone());
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let built = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--release", "--package", "vez"])
         .current_dir(&root)
         .status()?;
     anyhow::ensure!(built.success(), "vez cannot be built");
-    Ok(root.join("target/release/vez"))
+    Ok(BUILT.get_or_init(|| root.join("target/release/vez")).clone())
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask bench sim|check|lab|log|net|serve`: how fast things are, and against what.
+//! `cargo xtask bench sim|check|cluster|lab|log|net|serve`: how fast things are, and against what.
 
 use std::path::Path;
 use std::process::Command;

@@ -36,7 +36,8 @@ pub(crate) async fn measure(server: &mut Server, number: usize) -> anyhow::Resul
     keep_alive(server, leases).await?;
     let keeping = (server.worked()? - before) / since.elapsed().as_secs_f64();
     let since = Instant::now();
-    server.crash_and_restart()?;
+    server.crash()?;
+    server.restart()?;
     while count(server).await.ok() != Some(number as i64) {
         ensure!(since.elapsed() < Duration::from_secs(120), "not all locks came back");
         tokio::time::sleep(Duration::from_millis(5)).await;

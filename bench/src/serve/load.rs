@@ -26,9 +26,10 @@ impl Load {
 pub(crate) struct Crowd(Vec<Client>);
 
 impl Crowd {
-    pub(crate) async fn gather(server: &Server, size: usize) -> anyhow::Result<Self> {
+    /// As many at each of these servers, which are one service.
+    pub(crate) async fn gather(servers: &[Server], size: usize) -> anyhow::Result<Self> {
         let mut clients = Vec::new();
-        for id in 0..size {
+        for (id, server) in (0..size).zip(servers.iter().cycle()) {
             clients.push(Client::connect(server, &format!("own-{size}-{id}"), id).await?);
         }
         Ok(Self(clients))
@@ -69,14 +70,15 @@ pub(crate) struct Struggle {
     pub(crate) longest_wait: f64,
 }
 
+/// As many at each of these servers, which are one service.
 pub(crate) async fn struggle(
-    server: &Server,
+    servers: &[Server],
     name: &str,
     size: usize,
     span: Duration,
 ) -> anyhow::Result<Struggle> {
     let mut clients = Vec::new();
-    for id in 0..size {
+    for (id, server) in (0..size).zip(servers.iter().cycle()) {
         clients.push(Client::connect(server, name, id).await?);
     }
     let began = Instant::now();

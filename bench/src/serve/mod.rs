@@ -1,12 +1,13 @@
 //! The service against etcd, ZooKeeper and Redis: the same clients, the same disk, in turns.
 
-mod client;
+pub(crate) mod client;
 mod held;
-mod load;
-mod servers;
+pub(crate) mod load;
+pub(crate) mod servers;
 mod watch;
-mod wire;
+pub(crate) mod wire;
 
+use std::slice;
 use std::time::Duration;
 
 use crate::measure::Rates;
@@ -54,20 +55,24 @@ fn start(kinds: &[Kind], table: &mut Table) -> anyhow::Result<Vec<Server>> {
     Ok(servers)
 }
 
-/// One row for each peer; we are the first of the servers.
-fn beside(
+/// One row for each peer; we are the first.
+pub(crate) fn beside(
     table: &mut Table,
-    servers: &[Server],
+    kinds: &[Kind],
     (name, unit): (&str, &'static str),
     figures: &[Rates],
     targets: &[(Kind, Target)],
 ) {
-    for (peer, rates) in servers.iter().zip(figures).skip(1) {
-        let target = targets.iter().find(|(kind, _)| *kind == peer.kind).map(|(_, target)| *target);
-        let against = (peer.kind.name(), rates.median());
+    for (kind, rates) in kinds.iter().zip(figures).skip(1) {
+        let target = targets.iter().find(|(of, _)| of == kind).map(|(_, target)| *target);
+        let against = (kind.name(), rates.median());
         let (ours, ratio) = (figures[0].median(), figures[0].over(rates));
         table.compare(name, (ours, unit), against, ratio, target);
     }
+}
+
+fn kinds(servers: &[Server]) -> Vec<Kind> {
+    servers.iter().map(|server| server.kind).collect()
 }
 
 async fn own_locks(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
@@ -78,7 +83,7 @@ async fn own_locks(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
         eprintln!("measuring {size} clients with locks of their own …");
         let mut crowds = Vec::new();
         for server in &servers {
-            crowds.push(Crowd::gather(server, size).await?);
+            crowds.push(Crowd::gather(slice::from_ref(server), size).await?);
         }
         let mut rates = vec![Rates::default(); servers.len()];
         let mut medians = rates.clone();
@@ -94,12 +99,12 @@ async fn own_locks(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
         }
         if size == 1 {
             let name = ("lock and unlock, 1 client, median", "ms");
-            beside(table, &servers, name, &medians, &[(Kind::Etcd, Target::AtMost(0.6))]);
+            beside(table, &kinds(&servers), name, &medians, &[(Kind::Etcd, Target::AtMost(0.6))]);
         }
         let name = format!("lock and unlock, {size} clients");
         let targets = [(Kind::Etcd, Target::AtLeast(5.0)), (Kind::ZooKeeper, Target::AtLeast(2.0))];
         let targets = if size == 64 { &targets[..] } else { &[] };
-        beside(table, &servers, (&name, CYCLES), &rates, targets);
+        beside(table, &kinds(&servers), (&name, CYCLES), &rates, targets);
         ours.push(rates.swap_remove(0).median());
     }
     let [.., few, many] = ours[..] else { return Ok(()) };
@@ -117,6 +122,7 @@ async fn one_lock(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
     let mut waits = Rates::default();
     for round in 0..=scale.pick(5, 2) {
         for (place, server) in servers.iter().enumerate() {
+            let server = slice::from_ref(server);
             let outcome = struggle(server, &format!("same-{round}"), RIVALS, span).await?;
             if 0 < round {
                 rates[place].push(outcome.hand_overs);
@@ -127,7 +133,7 @@ async fn one_lock(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
         }
     }
     let name = format!("hand-overs, {RIVALS} clients, one lock");
-    beside(table, &servers, (&name, "/s"), &rates, &[(Kind::Etcd, Target::AtLeast(10.0))]);
+    beside(table, &kinds(&servers), (&name, "/s"), &rates, &[(Kind::Etcd, Target::AtLeast(10.0))]);
     let (name, longest) = ("longest wait there, in rounds of all others", waits.median());
     table.compare(name, (longest, "rounds"), ("one", 1.0), longest, Some(Target::AtMost(3.0)));
     Ok(())
@@ -149,7 +155,7 @@ async fn watchers(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
         }
     }
     let name = format!("events told, {NUMBER} watchers of one prefix");
-    beside(table, &servers, (&name, "/s"), &rates, &[(Kind::Etcd, Target::AtLeast(3.0))]);
+    beside(table, &kinds(&servers), (&name, "/s"), &rates, &[(Kind::Etcd, Target::AtLeast(3.0))]);
     Ok(())
 }
 

@@ -137,9 +137,14 @@ impl Drop for Place {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 let command = log::Command { command: Some(Command::Txn(request)) };
-                // Nobody is left to be told; if this fails, the lease takes the place with it.
-                while let Err(ProposeError::Hangs(_) | ProposeError::NoMajority) =
-                    service.replica.propose_anywhere(command.clone()).await
+                // Nobody is left to be told; if this fails, the lease takes the place with it. Done
+                // twice it harms nobody: it is bound to this place.
+                while let Err(
+                    ProposeError::Hangs(_)
+                    | ProposeError::NoMajority
+                    | ProposeError::Unknown
+                    | ProposeError::Late,
+                ) = service.replica.propose_anywhere(command.clone()).await
                 {
                     tokio::time::sleep(RETRY).await;
                 }

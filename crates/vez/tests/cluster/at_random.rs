@@ -77,13 +77,14 @@ impl Deed {
             Self::Stop,
             Self::End,
             Self::KillAll,
+            Self::KillAll,
             Self::Part,
             Self::Deafen,
             Self::Silence,
             Self::Bridge,
             Self::Scatter,
         ];
-        kinds[chance.random_range(0..if has_net { kinds.len() } else { 6 })]
+        kinds[chance.random_range(0..if has_net { kinds.len() } else { 7 })]
     }
 }
 
@@ -148,7 +149,7 @@ impl Ordeal {
         self.say(&format!("{deed:?} {}", NAMES[whom]));
         match deed {
             Deed::Kill => self.kill(whom),
-            Deed::KillAll => (0..3).for_each(|member| self.kill(member)),
+            Deed::KillAll => self.kill_all(),
             Deed::Stop => self.stop(whom),
             Deed::End => self.end(whom),
             _ => self.cut(deed, whom),
@@ -161,6 +162,12 @@ impl Ordeal {
             self.is_stopped[member] = false;
             self.tally.kills += 1;
         }
+    }
+
+    fn kill_all(&mut self) {
+        self.trio.kill_all();
+        self.is_stopped = [false; 3];
+        self.tally.kills += 3;
     }
 
     fn stop(&mut self, member: usize) {
@@ -215,6 +222,7 @@ impl Ordeal {
         let history = History::begin_at(&self.trio, PACE);
         history.goes_on(10).await;
         while self.begun.elapsed() < time {
+            history.is_right();
             for _ in 0..self.chance.random_range(1..4) {
                 self.strike().await;
                 // Sometimes for longer than a lease lasts.

@@ -59,12 +59,8 @@ async fn all_killed_at_once_they_go_on_where_they_were() {
     history.goes_on(20).await;
     for _ in 0..3 {
         a_while(&mut chance).await;
-        for member in 0..3 {
-            trio.kill(member);
-        }
-        for member in 0..3 {
-            trio.run(member);
-        }
+        trio.kill_all();
+        trio.run_all();
         history.goes_on(5).await;
     }
     history.end(&trio).await;

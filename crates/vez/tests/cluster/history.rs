@@ -41,6 +41,8 @@ struct Seen {
     last: Mutex<(Instant, Duration)>,
     /// How long everybody rests after each answer.
     pace: Duration,
+    /// A client saw something wrong, and has said what.
+    is_wrong: AtomicBool,
     is_over: AtomicBool,
 }
 
@@ -84,6 +86,7 @@ impl History {
             entries: AtomicU64::default(),
             last: Mutex::new((Instant::now(), Duration::ZERO)),
             pace,
+            is_wrong: AtomicBool::default(),
             is_over: AtomicBool::default(),
         });
         let mut clients = JoinSet::new();
@@ -109,6 +112,7 @@ impl History {
         let before = now();
         let gets_on = async {
             while now().iter().zip(&before).any(|(now, before)| *now < before + by) {
+                self.is_right();
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
@@ -120,6 +124,11 @@ impl History {
     pub(crate) fn longest_gap(&self) -> Duration {
         let mut last = self.seen.last.lock().expect("nobody panicked");
         std::mem::take(&mut last.1)
+    }
+
+    /// So far; it need not be waited for until the end.
+    pub(crate) fn is_right(&self) {
+        assert!(!self.seen.is_wrong.load(Ordering::Relaxed), "a client saw something wrong");
     }
 
     /// What has been judged so far.
@@ -160,6 +169,17 @@ impl History {
     }
 }
 
+/// Tells when a client ends as none should.
+struct Alarm(Arc<Seen>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.is_wrong.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
 fn channel(url: &str) -> Channel {
     let endpoint = Endpoint::from_shared(url.to_owned()).expect("an address");
     endpoint.connect_timeout(Duration::from_secs(1)).connect_lazy()
@@ -187,6 +207,7 @@ impl Ways {
 }
 
 async fn write(endpoints: Vec<String>, writer: usize, seen: Arc<Seen>) {
+    let _alarm = Alarm(Arc::clone(&seen));
     let (mut ways, key) = (Ways::new(&endpoints), &seen.keys[writer]);
     let mut number = 0;
     while !seen.is_over() {
@@ -234,6 +255,7 @@ async fn insist(keys: &mut KvClient<Channel>, writer: usize) -> (u64, i64) {
 }
 
 async fn read(endpoints: Vec<String>, reader: usize, seen: Arc<Seen>) {
+    let _alarm = Alarm(Arc::clone(&seen));
     let (mut ways, mut last) = (Ways::new(&endpoints), [0; WRITERS]);
     let mut turn = reader;
     while !seen.is_over() {
@@ -258,6 +280,7 @@ async fn read(endpoints: Vec<String>, reader: usize, seen: Arc<Seen>) {
 
 /// Takes turns with others; a session that is lost is replaced.
 async fn enter(endpoints: Vec<String>, seen: Arc<Seen>) {
+    let _alarm = Alarm(Arc::clone(&seen));
     let options = Options {
         connect_timeout: Duration::from_secs(1),
         request_timeout: 2 * DEADLINE,
@@ -278,8 +301,13 @@ async fn enter(endpoints: Vec<String>, seen: Arc<Seen>) {
             assert_eq!(seen.inside.fetch_add(1, Ordering::SeqCst), 0, "two are in the room");
             let before = seen.fence.swap(guard.fence(), Ordering::SeqCst);
             assert!(before < guard.fence(), "fences grow: {before}, then {}", guard.fence());
+            // Now and then for so long that a lease which ends early is noticed.
+            let stays = match seen.entries.load(Ordering::Relaxed) % 10 {
+                9 => Duration::from_millis(300),
+                _ => Duration::from_millis(1),
+            };
             tokio::select! {
-                () = tokio::time::sleep(Duration::from_millis(1)) => {}
+                () = tokio::time::sleep(stays) => {}
                 _ = guard.lost() => {}
             }
             seen.inside.fetch_sub(1, Ordering::SeqCst);

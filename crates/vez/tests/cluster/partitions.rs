@@ -147,8 +147,10 @@ async fn a_call_that_was_given_up_at_a_member_that_is_cut_off_releases_nobody_la
     for peer in others(away) {
         trio.net().part(away, peer);
     }
-    // It leaves the line when it can, which is not yet.
+    // It leaves the line when it can, which is not yet; what it said at first goes astray.
     second.abort();
+    let get = RangeRequest { key: "door/2".into(), ..RangeRequest::default() };
+    KvClient::new(trio.channel(away)).range(get).await.expect_err("it is alone");
     let again = tokio::spawn(lock(trio.channel(other), 2));
     unlock_first(&trio, leader).await;
     let fence = again.await.expect("it ends").expect("its turn");

@@ -218,6 +218,17 @@ impl Trio {
         self.servers[member].take().expect("it runs").kill();
     }
 
+    /// All that run, in the same moment: what was not on a disk then is nowhere.
+    pub(crate) fn kill_all(&mut self) {
+        let running: Vec<_> = (0..4).filter(|member| self.runs(*member)).collect();
+        for member in &running {
+            self.signal(*member, Signal::KILL);
+        }
+        for member in running {
+            self.kill(member);
+        }
+    }
+
     /// SIGTERM; it has ended when this returns.
     pub(crate) fn end(&mut self, member: usize) {
         let mut server = self.servers[member].take().expect("it runs");

@@ -1,0 +1,144 @@
+//! Three members of the service against three of etcd and of ZooKeeper, all on this machine: how
+//! much they do, and for how long nothing is done when the leader goes.
+
+mod failover;
+mod soak;
+
+use std::time::Duration;
+
+use crate::measure::Rates;
+use crate::serve::beside;
+use crate::serve::load::{Crowd, struggle};
+use crate::serve::servers::{Kind, Server};
+use crate::sim::Scale;
+use crate::table::{Table, Target};
+use failover::Fault;
+pub(crate) use soak::soak;
+
+const MEMBERS: usize = 3;
+const KINDS: [Kind; 3] = [Kind::Vez, Kind::Etcd, Kind::ZooKeeper];
+/// Who wants the same lock.
+const RIVALS: usize = 16;
+
+pub(crate) fn measure(scale: Scale) -> Table {
+    let mut table = Table::default();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let measured = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
+        runtime.block_on(async {
+            load(&mut table, scale).await?;
+            leaders_that_go(&mut table, scale).await
+        })
+    });
+    if let Err(error) = measured {
+        table.fail(format!("{error:#}"));
+    }
+    table
+}
+
+/// Of each kind that is installed; the others are named.
+fn start(table: &mut Table) -> anyhow::Result<Vec<Vec<Server>>> {
+    let mut clusters = Vec::new();
+    for kind in KINDS {
+        match Server::start_together(kind, MEMBERS)? {
+            Some(servers) => clusters.push(servers),
+            None => table.leave_out(format!(
+                "{}: not installed (Debian: etcd-server, zookeeper)",
+                kind.name()
+            )),
+        }
+    }
+    Ok(clusters)
+}
+
+fn kinds(clusters: &[Vec<Server>]) -> Vec<Kind> {
+    clusters.iter().map(|servers| servers[0].kind).collect()
+}
+
+async fn load(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
+    let clusters = start(table)?;
+    for size in [1, 64] {
+        own_locks(table, &clusters, size, scale).await?;
+    }
+    one_lock(table, &clusters, scale).await
+}
+
+async fn own_locks(
+    table: &mut Table,
+    clusters: &[Vec<Server>],
+    size: usize,
+    scale: Scale,
+) -> anyhow::Result<()> {
+    eprintln!("measuring {size} clients of three members with locks of their own …");
+    let span = Duration::from_millis(scale.pick(3_000, 1_000).into());
+    let mut crowds = Vec::new();
+    for servers in clusters {
+        crowds.push(Crowd::gather(servers, size).await?);
+    }
+    let mut rates = vec![Rates::default(); clusters.len()];
+    let mut medians = rates.clone();
+    for round in 0..=scale.pick(7, 3) {
+        for (place, crowd) in crowds.iter_mut().enumerate() {
+            let load = crowd.cycle(span).await?;
+            // Whoever is cold has a turn that is not counted.
+            if 0 < round {
+                rates[place].push(load.rate);
+                medians[place].push(load.median_ms());
+            }
+        }
+    }
+    if size == 1 {
+        let name = ("three members: lock and unlock, 1 client, median", "ms");
+        beside(table, &kinds(clusters), name, &medians, &[(Kind::Etcd, Target::AtMost(0.6))]);
+    } else {
+        let name = format!("three members: lock and unlock, {size} clients");
+        let targets = [(Kind::Etcd, Target::AtLeast(5.0)), (Kind::ZooKeeper, Target::AtLeast(2.0))];
+        beside(table, &kinds(clusters), (&name, "cycles/s"), &rates, &targets);
+    }
+    Ok(())
+}
+
+async fn one_lock(table: &mut Table, clusters: &[Vec<Server>], scale: Scale) -> anyhow::Result<()> {
+    eprintln!("measuring {RIVALS} clients of three members that want the same lock …");
+    let span = Duration::from_millis(scale.pick(5_000, 2_000).into());
+    let mut rates = vec![Rates::default(); clusters.len()];
+    for round in 0..=scale.pick(5, 2) {
+        for (place, servers) in clusters.iter().enumerate() {
+            let outcome = struggle(servers, &format!("same-{round}"), RIVALS, span).await?;
+            if 0 < round {
+                rates[place].push(outcome.hand_overs);
+            }
+        }
+    }
+    let name = format!("three members: hand-overs, {RIVALS} clients, one lock");
+    beside(table, &kinds(clusters), (&name, "/s"), &rates, &[(Kind::Etcd, Target::AtLeast(10.0))]);
+    Ok(())
+}
+
+/// One cluster at a time: the others would only be in its way.
+async fn leaders_that_go(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
+    let rounds = scale.pick(10, 3);
+    for fault in [Fault::Kill, Fault::Stop] {
+        for kind in KINDS {
+            eprintln!("measuring how long the leader is missed: {}, {fault} …", kind.name());
+            let Some(mut servers) = Server::start_together(kind, MEMBERS)? else { continue };
+            let missed = failover::measure(&mut servers, fault, rounds).await?;
+            let what = format!("{} after {fault} of the leader, median of {rounds}", kind.name());
+            let limit = fault.limit().as_secs_f64();
+            let target = (kind == Kind::Vez).then_some(Target::AtMost(1.0));
+            for (who, gaps, target) in [
+                ("nobody is acknowledged anything", &missed.by_all, target),
+                ("the unluckiest client", &missed.by_one, None),
+            ] {
+                let (name, gap) = (format!("{what}: {who}"), gaps.median());
+                table.compare(name, (gap, "s"), ("the limit", limit), gap / limit, target);
+            }
+            if kind == Kind::Vez {
+                let name = format!("vez after {fault} of the leader, worst of {rounds}");
+                let gap = missed.by_all.largest();
+                table.compare(name, (gap, "s"), ("the limit", limit), gap / limit, None);
+            }
+        }
+    }
+    Ok(())
+}
