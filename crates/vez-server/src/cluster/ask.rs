@@ -104,6 +104,7 @@ impl Replica {
         let mut leadership = self.leadership();
         leadership.mark_unchanged();
         tokio::select! {
+            biased;
             changed = leadership.changed() => changed.map_err(|_| ProposeError::Stopping),
             () = tokio::time::sleep(LOOK) => Ok(()),
         }
@@ -123,6 +124,7 @@ impl Replica {
             }
         };
         let answer = tokio::select! {
+            biased;
             answer = timeout_at(limit, asked) => answer,
             () = deposed => return Told::Unknown,
         };
@@ -146,6 +148,7 @@ impl Replica {
             let outcome = match self.lead() {
                 Lead::Nowhere => Err(not_leader()),
                 Lead::Here => tokio::select! {
+                    biased;
                     outcome = self.propose_here(command.clone()) => outcome,
                     () = self.abandoned(limit) => Err(ProposeError::Late),
                 },
