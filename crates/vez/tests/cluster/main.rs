@@ -1,7 +1,13 @@
 //! Three members, asked by all kinds of clients, and on bad days.
 
+#[expect(dead_code, reason = "a simulation has time for more of them")]
+#[path = "../../../vez-server/tests/sim/clients.rs"]
+mod clients;
 mod faults;
 mod history;
+#[expect(dead_code, reason = "a simulation tells its story")]
+#[path = "../../../vez-server/tests/sim/judge.rs"]
+mod judge;
 mod members;
 mod net;
 mod partitions;
