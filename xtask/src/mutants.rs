@@ -15,11 +15,14 @@ struct Mutant {
     /// Must stand in the file exactly once.
     was: &'static str,
     becomes: &'static str,
-    /// The test binary of `vez-algorithms` that must fail.
+    /// The test binary that must fail.
     test: &'static str,
 }
 
-const MUTANTS: &[Mutant] = &[
+/// By the crate in which they are made.
+const MUTANTS: &[(&str, &[Mutant])] = &[("vez-algorithms", ALGORITHMS), ("vez-server", SERVICE)];
+
+const ALGORITHMS: &[Mutant] = &[
     Mutant {
         mistake: "coordinator: a release of anyone frees the resource",
         file: "mutex/desk.rs",
@@ -106,21 +109,53 @@ const MUTANTS: &[Mutant] = &[
     },
 ];
 
+const SERVICE: &[Mutant] = &[
+    Mutant {
+        mistake: "a read does not ask whether there is anything newer",
+        file: "cluster/ask.rs",
+        was: "let index = index.await.unwrap_or(Err(ProposeError::Stopping))?;\n        self.applied(index, limit).await",
+        becomes: "drop((index, limit));\n        Ok(())",
+        test: "sim",
+    },
+    Mutant {
+        mistake: "a lease ends before its time",
+        file: "lessor.rs",
+        was: "let ends = now + ttl;",
+        becomes: "let ends = now + ttl / 4 * 3;",
+        test: "sim",
+    },
+    Mutant {
+        mistake: "a change is called durable before it is",
+        file: "store/writer.rs",
+        was: "self.begin();\n            tokio::time::sleep(before).await;",
+        becomes: "self.end();\n            tokio::time::sleep(before).await;",
+        test: "sim",
+    },
+    Mutant {
+        mistake: "a late release releases a newer grant",
+        file: "api/queue.rs",
+        was: "compare: vec![made_at(key, since)],",
+        becomes: "compare: vec![made_at(key, since)].split_off(1),",
+        test: "sim",
+    },
+];
+
 /// Makes every mistake in turn and fails if one goes unnoticed.
 pub(crate) fn mutants() -> anyhow::Result<()> {
     let copy = root().join("target/mutants");
     let _ = fs::remove_dir_all(&copy);
     copy_workspace(&copy)?;
     let mut survivors = Vec::new();
-    for mutant in MUTANTS {
-        let path = copy.join("crates/vez-algorithms/src").join(mutant.file);
+    let all = || MUTANTS.iter().flat_map(|(krate, all)| all.iter().map(move |one| (*krate, one)));
+    for (krate, mutant) in all() {
+        let path = copy.join("crates").join(krate).join("src").join(mutant.file);
         let original = fs::read_to_string(&path)?;
         if original.matches(mutant.was).count() != 1 {
             bail!("{}: `{}` does not stand there exactly once", mutant.file, mutant.was);
         }
         fs::write(&path, original.replace(mutant.was, mutant.becomes))?;
-        let compiles = test(&copy, mutant, &["--no-run"])?;
-        let passes = compiles && test(&copy, mutant, &[])?;
+        let compiles = test(&copy, krate, mutant, &["--no-run"])?;
+        let passes = compiles && test(&copy, krate, mutant, &[])?;
         fs::write(&path, original)?;
         if !compiles {
             bail!("the mutant `{}` does not compile", mutant.mistake);
@@ -134,7 +169,7 @@ pub(crate) fn mutants() -> anyhow::Result<()> {
     if !survivors.is_empty() {
         bail!("not noticed: {survivors:?}");
     }
-    eprintln!("{} passed, 0 failed", MUTANTS.len());
+    eprintln!("{} passed, 0 failed", all().count());
     Ok(())
 }
 
@@ -149,10 +184,10 @@ fn copy_workspace(to: &Path) -> anyhow::Result<()> {
 }
 
 /// Whether the mutant's test passes.
-fn test(copy: &Path, mutant: &Mutant, more: &[&str]) -> anyhow::Result<bool> {
+fn test(copy: &Path, krate: &str, mutant: &Mutant, more: &[&str]) -> anyhow::Result<bool> {
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .current_dir(copy)
-        .args(["test", "--quiet", "--package", "vez-algorithms", "--test", mutant.test])
+        .args(["test", "--quiet", "--package", krate, "--test", mutant.test])
         .args(more)
         .env("CARGO_TARGET_DIR", root().join("target/mutants-target"))
         .stdout(Stdio::null())

@@ -9,6 +9,7 @@ use tonic::{Response, Status};
 use vez_api::etcdserverpb::kv_client::KvClient;
 use vez_api::etcdserverpb::{RangeRequest, RangeResponse, TxnRequest, TxnResponse};
 use vez_tls::ClientFiles as Tls;
+use vez_tls::net::{Net, System};
 
 use crate::backoff::Backoff;
 use crate::election::{Leader, Observer};
@@ -46,12 +47,14 @@ pub struct Options {
     pub request_timeout: Duration,
     /// Needed for endpoints at `https://`. The files are read anew when they change.
     pub tls: Option<Tls>,
+    /// By which servers are reached.
+    pub net: Arc<dyn Net>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (connect_timeout, request_timeout) = (Duration::from_secs(2), Duration::from_secs(5));
-        Self { connect_timeout, request_timeout, tls: None }
+        Self { connect_timeout, request_timeout, tls: None, net: Arc::new(System) }
     }
 }
 
@@ -81,7 +84,7 @@ impl Client {
         let made: Result<Vec<_>, Error> =
             texts.map(|text: String| Ok((parse(&text, &options)?, text))).collect();
         let made = made?;
-        let way = Way::new(options.tls.clone())?;
+        let way = Way::new(Arc::clone(&options.net), options.tls.clone())?;
         let mut connected = None;
         let mut why = "there is no endpoint".to_owned();
         for (index, (endpoint, _)) in made.iter().enumerate() {

@@ -282,9 +282,11 @@ impl Keeper {
         let mut state = self.state.subscribe();
         loop {
             let State::AliveUntil(until) = *state.borrow_and_update() else { return };
+            // What was heard in time counts, however late this side looks.
             tokio::select! {
-                () = sleep_until(until) => return,
+                biased;
                 _ = state.changed() => (),
+                () = sleep_until(until) => return,
             }
         }
     }

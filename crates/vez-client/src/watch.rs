@@ -67,6 +67,7 @@ impl Watch {
             };
             let client = self.client.clone();
             let answer = tokio::select! {
+                biased;
                 answer = open.answers.message() => answer,
                 // Whoever else noticed that this endpoint does not answer.
                 () = client.moved(open.endpoint) => {

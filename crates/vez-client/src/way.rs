@@ -6,18 +6,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tonic::codegen::Service;
 use tonic::codegen::http::Uri;
+use vez_tls::net::Net;
 use vez_tls::{ClientFiles, Connector, Stream};
 
 #[derive(Clone)]
-pub(crate) struct Way(Option<Arc<Connector>>);
+pub(crate) struct Way {
+    net: Arc<dyn Net>,
+    tls: Option<Arc<Connector>>,
+}
 
 impl Way {
-    pub(crate) fn new(tls: Option<ClientFiles>) -> Result<Self, vez_tls::Error> {
+    pub(crate) fn new(net: Arc<dyn Net>, tls: Option<ClientFiles>) -> Result<Self, vez_tls::Error> {
         let connector = tls.map(|files| Connector::load(files, &["h2"])).transpose()?;
-        Ok(Self(connector.map(Arc::new)))
+        Ok(Self { net, tls: connector.map(Arc::new) })
     }
 }
 
@@ -31,16 +34,14 @@ impl Service<Uri> for Way {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let connector = self.0.clone();
+        let Self { net, tls } = self.clone();
         Box::pin(async move {
             let host = uri.host().unwrap_or_default();
             let port = uri.port_u16().unwrap_or_default();
-            let address = (host.trim_matches(['[', ']']), port);
-            let stream = TcpStream::connect(address).await?;
-            stream.set_nodelay(true)?;
-            Ok(TokioIo::new(match connector {
-                None => Stream::Plain(stream),
-                Some(connector) => connector.connect(host, stream).await?,
+            let socket = net.connect(host.trim_matches(['[', ']']), port).await?;
+            Ok(TokioIo::new(match tls {
+                None => Stream::Plain(socket),
+                Some(connector) => connector.connect(host, socket).await?,
             }))
         })
     }

@@ -40,13 +40,13 @@ impl Tls {
 pub(crate) async fn connect(address: &str, tls: Option<&Tls>) -> io::Result<Stream> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
-    let Some(tls) = tls else { return Ok(Stream::Plain(stream)) };
+    let Some(tls) = tls else { return Ok(Stream::Plain(stream.into())) };
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    tls.connector.connect(host, stream).await
+    tls.connector.connect(host, stream.into()).await
 }
 
 pub(crate) async fn accept(stream: TcpStream, tls: Option<&Tls>) -> io::Result<Stream> {
     stream.set_nodelay(true)?;
-    let Some(tls) = tls else { return Ok(Stream::Plain(stream)) };
-    tls.acceptor.accept(stream).await
+    let Some(tls) = tls else { return Ok(Stream::Plain(stream.into())) };
+    tls.acceptor.accept(stream.into()).await
 }

@@ -13,11 +13,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::{Connected, TcpConnectInfo};
+use vez_tls::net::{Listener, Socket};
 use vez_tls::{Acceptor, Stream};
+
+use crate::watched;
 
 /// How long a caller may take to shake hands.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
@@ -97,24 +99,25 @@ impl Doors {
 
 /// Lets callers in until the server stops.
 pub(crate) fn open(
-    listener: TcpListener,
+    listener: Box<dyn Listener>,
     tls: Option<Arc<Acceptor>>,
     doors: Arc<Doors>,
-    mut stopped: watch::Receiver<bool>,
+    mut stopped: watched::Receiver<bool>,
 ) -> ReceiverStream<io::Result<Caller>> {
     let (enter, hall) = mpsc::channel(HALL);
     tokio::spawn(async move {
         tokio::select! {
-            () = let_in(&listener, tls, &doors, &enter) => {}
+            biased;
             _ = stopped.wait_for(|stopped| *stopped) => {}
             () = enter.closed() => {}
+            () = let_in(&*listener, tls, &doors, &enter) => {}
         }
     });
     ReceiverStream::new(hall)
 }
 
 async fn let_in(
-    listener: &TcpListener,
+    listener: &dyn Listener,
     tls: Option<Arc<Acceptor>>,
     doors: &Arc<Doors>,
     enter: &mpsc::Sender<io::Result<Caller>>,
@@ -129,8 +132,6 @@ async fn let_in(
             }
         };
         let Some(permit) = doors.permit() else { continue };
-        // It matters for speed only.
-        stream.set_nodelay(true).ok();
         let (doors, enter) = (Arc::clone(doors), enter.clone());
         match tls.clone() {
             None => {
@@ -149,7 +150,7 @@ async fn let_in(
 
 async fn shake_hands(
     tls: &Acceptor,
-    stream: TcpStream,
+    stream: Socket,
     peer: SocketAddr,
     doors: &Doors,
 ) -> Option<Stream> {
@@ -171,8 +172,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     fn new(stream: Stream, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Self {
-        let local_addr = stream.local_addr().ok();
-        let info = TcpConnectInfo { local_addr, remote_addr: Some(peer) };
+        let info = TcpConnectInfo { local_addr: None, remote_addr: Some(peer) };
         Self { stream, info, _permit: permit }
     }
 }

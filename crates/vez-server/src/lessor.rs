@@ -241,6 +241,7 @@ impl Lessor {
                 continue;
             };
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(pause) => {
                     let over = self.take_over();
                     if !over.is_empty() {

@@ -4,15 +4,18 @@
 
 mod api;
 pub mod backup;
+pub mod chance;
 pub mod cluster;
 mod door;
 mod hub;
 mod lessor;
 pub mod raft;
+mod runtime;
 pub mod seen;
 mod serve;
 mod spans;
 pub mod state;
 pub mod store;
+pub mod watched;
 
-pub use serve::{Limits, Listen, Options, Server, StartError};
+pub use serve::{Limits, Listen, Options, Server, Site, StartError};

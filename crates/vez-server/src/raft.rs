@@ -1,10 +1,12 @@
 //! One member of the replicated service: what it is asked is agreed upon, made durable, applied.
 
+mod options;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use openraft::async_runtime::Instant as _;
@@ -13,9 +15,10 @@ use openraft::errors::{ClientWriteError, Fatal, LinearizableReadError, RaftError
 use openraft::impls::BasicNode;
 use openraft::raft::ReadPolicy;
 use openraft::{Config, Raft, SnapshotPolicy};
-use tokio::sync::watch;
 use vez_api::log::Command;
 use vez_api::mvccpb::Event;
+
+pub use self::options::{Keeping, Options};
 
 use crate::cluster::gate::Heard;
 use crate::cluster::handover::Stage;
@@ -26,53 +29,23 @@ use crate::cluster::way::Way;
 use crate::cluster::{Card, Timing, leadership};
 use crate::state::{self, Response, State};
 use crate::store::directory::{self, Directory, DirectoryError, Identity};
+use crate::store::disk::Disk;
 use crate::store::engine::{Engine, EngineError};
 use crate::store::log::LogStore;
 use crate::store::machine::{self, Machine, Policy, Shared};
 use crate::store::snapshot::{Kept, SnapshotError, Snapshots};
-use crate::store::writer::{Counters, Sink, Thread, Writer};
+use crate::store::writer::{Counters, Sink, Writer, Writing};
 use crate::store::{Proposal, SnapshotMeta, Types};
+use crate::watched;
 
 /// A log that hangs for longer takes nothing more.
 const HANGS: Duration = Duration::from_secs(1);
-
-/// How a member is opened.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Made if it is not there, readable for its owner only.
-    pub directory: PathBuf,
-    /// Which cluster and which member the directory must belong to; chosen when it is made, if
-    /// nothing is asked for.
-    pub cluster: Option<u64>,
-    pub member: Option<u64>,
-    /// A snapshot is written, and the log before it forgotten, after so many entries or so many
-    /// bytes, whichever comes first.
-    pub snapshot_entries: u64,
-    pub snapshot_bytes: u64,
-    /// How many entries before a snapshot stay in the log, for members that lag behind.
-    pub entries_kept: u64,
-    pub timing: Timing,
-}
 
 /// Those with whom a member is opened.
 pub(crate) struct Among {
     /// The members of which a cluster is made, if there is none yet.
     pub(crate) members: BTreeMap<u64, Card>,
     pub(crate) way: Way,
-}
-
-impl Options {
-    pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self {
-            directory: directory.into(),
-            cluster: None,
-            member: None,
-            snapshot_entries: 100_000,
-            snapshot_bytes: 64 << 20,
-            entries_kept: 5_000,
-            timing: Timing::default(),
-        }
-    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -144,11 +117,20 @@ pub struct Replica {
     inner: Arc<Inner>,
 }
 
+/// For those whom the member itself keeps: it is not kept by them.
+pub(crate) struct WeakReplica(Weak<Inner>);
+
+impl WeakReplica {
+    pub(crate) fn upgrade(&self) -> Option<Replica> {
+        self.0.upgrade().map(|inner| Replica { inner })
+    }
+}
+
 struct Inner {
     raft: Raft<Types, Machine>,
     shared: Arc<Shared>,
     identity: Identity,
-    leadership: watch::Receiver<Leadership>,
+    leadership: watched::Receiver<Leadership>,
     counters: Arc<Counters>,
     directory: PathBuf,
     open: Mutex<Option<Open>>,
@@ -156,8 +138,8 @@ struct Inner {
     /// None, if it is alone and nobody may join.
     links: Option<Links>,
     heard: Arc<Heard>,
-    is_leaderless: watch::Sender<bool>,
-    stage: watch::Sender<Stage>,
+    is_leaderless: watched::Sender<bool>,
+    stage: watched::Sender<Stage>,
     questions: Arc<Questions>,
     confirmations: Arc<Questions>,
 }
@@ -168,7 +150,8 @@ type Questions = Rounds<Result<u64, ProposeError>>;
 /// What is let go of when the member stops, in this order.
 struct Open {
     snapshots: Snapshots,
-    thread: Thread,
+    writing: Writing,
+    disk: Disk,
     _directory: Directory,
 }
 
@@ -205,10 +188,12 @@ impl Replica {
             let (directory, from) = (options.directory, purged.index + 1);
             return Err(OpenError::Gap { directory, from });
         }
-        let policy = Policy { entries: options.snapshot_entries, bytes: options.snapshot_bytes };
-        let shared = Arc::new(Shared::new(snapshots.clone(), policy, kept));
+        let (disk, keeping) = (options.disk.clone(), options.keeping);
+        let policy = Policy { entries: keeping.snapshot_entries, bytes: keeping.snapshot_bytes };
+        let shared = Arc::new(Shared::new(snapshots.clone(), policy, kept, disk.clone()));
         let counters = Arc::new(Counters::default());
-        let (writer, thread) = Writer::start(sink(engine), Arc::clone(&counters)).map_err(start)?;
+        let writer = Writer::start(sink(engine), Arc::clone(&counters), &disk);
+        let (writer, writing) = writer.map_err(start)?;
         let log = LogStore::new(stored, writer);
         let config = Arc::new(config(&options, identity).map_err(start)?);
         let machine = Machine(Arc::clone(&shared));
@@ -222,10 +207,10 @@ impl Replica {
                 .await
                 .map_err(OpenError::Start)?,
         }
-        let (announce, leadership) = watch::channel(Leadership::default());
+        let (announce, leadership) = watched::channel(Leadership::default());
         tokio::spawn(leadership::announce(raft.clone(), identity.member, links.clone(), announce));
         tokio::spawn(snapshot_when_due(raft.clone(), Arc::clone(&shared)));
-        let open = Mutex::new(Some(Open { snapshots, thread, _directory: directory }));
+        let open = Mutex::new(Some(Open { snapshots, writing, disk, _directory: directory }));
         let directory = options.directory;
         let inner = Inner {
             raft,
@@ -238,8 +223,8 @@ impl Replica {
             timing: options.timing,
             links: among.is_some().then_some(links),
             heard: Arc::default(),
-            is_leaderless: watch::Sender::new(false),
-            stage: watch::Sender::default(),
+            is_leaderless: watched::Sender::new(false),
+            stage: watched::Sender::new(Stage::default()),
             questions: Arc::default(),
             confirmations: Arc::default(),
         };
@@ -252,6 +237,10 @@ impl Replica {
             return Err(start("it stopped before it led"));
         }
         Ok(replica)
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakReplica {
+        WeakReplica(Arc::downgrade(&self.inner))
     }
 
     /// Returns the answer once the command is durable and applied. While the disk hangs nothing
@@ -318,7 +307,7 @@ impl Replica {
     }
 
     /// Who leads, now and from now on.
-    pub fn leadership(&self) -> watch::Receiver<Leadership> {
+    pub fn leadership(&self) -> watched::Receiver<Leadership> {
         self.inner.leadership.clone()
     }
 
@@ -359,6 +348,11 @@ impl Replica {
         is_alone || acknowledged
     }
 
+    /// Whether what ends can be written down, as far as that is known.
+    pub(crate) fn can_write(&self) -> bool {
+        self.hangs().is_none() && self.has_majority()
+    }
+
     pub(crate) fn timing(&self) -> Timing {
         self.inner.timing
     }
@@ -367,11 +361,11 @@ impl Replica {
         Arc::clone(&self.inner.heard)
     }
 
-    pub(crate) fn is_leaderless(&self) -> &watch::Sender<bool> {
+    pub(crate) fn is_leaderless(&self) -> &watched::Sender<bool> {
         &self.inner.is_leaderless
     }
 
-    pub(crate) fn stage(&self) -> &watch::Sender<Stage> {
+    pub(crate) fn stage(&self) -> &watched::Sender<Stage> {
         &self.inner.stage
     }
 
@@ -470,13 +464,13 @@ impl Replica {
             tracing::error!("the member did not stop in order: {error}");
         }
         let open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(mut open) = open {
-            let closed = tokio::task::spawn_blocking(move || {
-                open.snapshots.close();
-                open.thread.close();
-            })
-            .await;
-            if let Err(error) = closed {
+        if let Some(Open { snapshots, writing, disk, _directory }) = open {
+            let close = move || {
+                snapshots.close();
+                Ok(())
+            };
+            let closed = disk.work(close).await;
+            if let Err(error) = closed.and(writing.close().await) {
                 tracing::error!("the log was not closed in order: {error}");
             }
         }
@@ -509,7 +503,7 @@ fn config(options: &Options, identity: Identity) -> Result<Config, openraft::Con
         backoff: "10ms 20ms 40ms ...200ms".to_owned(),
         // We count bytes too.
         snapshot_policy: SnapshotPolicy::Never,
-        max_in_snapshot_log_to_keep: options.entries_kept,
+        max_in_snapshot_log_to_keep: options.keeping.entries_kept,
         // The state is not durable by itself: who leads must first have agreed upon its log anew.
         enable_leader_restore: Some(false),
         ..Config::default()

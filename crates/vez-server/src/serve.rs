@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
 use vez_api::etcdserverpb::{CompactionRequest, LeaseGrantRequest, LeaseRevokeRequest};
 use vez_api::log::{self, command::Command};
+use vez_tls::net::{self, Net};
 use vez_tls::{Acceptor, ServerFiles};
 
 use crate::api::{Member, Service, Shared};
@@ -20,13 +20,14 @@ use crate::cluster::{Card, Membership, PeerTls, Timing, cluster_id, gate, member
 use crate::door::{self, Caller, Doors};
 use crate::hub::Hub;
 use crate::lessor::Lessor;
-use crate::raft::{self, Among, Leadership, OpenError, Replica};
+use crate::raft::{self, Among, Keeping, Leadership, OpenError, Replica};
 use crate::seen::View;
 use crate::seen::calls::CountCalls;
 use crate::seen::chronicle::{Cause, Chronicle};
 use crate::seen::keep::LeaseCounts;
 use crate::state::State;
-use crate::store::directory;
+use crate::store::{Disk, directory};
+use crate::watched;
 
 /// How long requests under way may take when the server is stopped.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -86,6 +87,21 @@ pub struct Options {
     pub membership: Option<Membership>,
     pub timing: Timing,
     pub limits: Limits,
+    pub keeping: Keeping,
+    pub site: Site,
+}
+
+/// Where a server is: at a network and with a disk, real ones unless a simulation has others.
+#[derive(Clone, Debug)]
+pub struct Site {
+    pub net: Arc<dyn Net>,
+    pub disk: Disk,
+}
+
+impl Default for Site {
+    fn default() -> Self {
+        Self { net: Arc::new(net::System), disk: Disk::Real }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -106,9 +122,9 @@ pub struct Server {
     replica: Replica,
     urls: Vec<String>,
     view: View,
-    stop: watch::Sender<bool>,
-    peers_stop: watch::Sender<bool>,
-    removed: watch::Receiver<bool>,
+    stop: watched::Sender<bool>,
+    peers_stop: watched::Sender<bool>,
+    removed: watched::Receiver<bool>,
     doors: JoinSet<()>,
     chores: JoinSet<()>,
 }
@@ -117,17 +133,19 @@ impl Server {
     /// Opens the data, the doors, and is ready when it returns.
     pub async fn start(options: Options) -> Result<Self, StartError> {
         let tls = options.tls.clone().map(|files| Acceptor::load(files, &["h2"])).transpose()?;
-        let (listeners, urls) = listen(&options.listen_client, tls.map(Arc::new)).await?;
+        let net = &*options.site.net;
+        let (listeners, urls) = listen(net, &options.listen_client, tls.map(Arc::new)).await?;
         let peer_doors = options.membership.as_ref().map_or(&[][..], |peers| &peers.listen);
         let peer_tls = options.membership.as_ref().and_then(|peers| peers.tls.as_ref());
         let acceptor = peer_tls.map(PeerTls::acceptor).transpose()?;
-        let (peer_listeners, _) = listen(peer_doors, acceptor.map(Arc::new)).await?;
+        let (peer_listeners, _) = listen(net, peer_doors, acceptor.map(Arc::new)).await?;
         let hub = Arc::new(Hub::default());
-        let way = Way::new(peer_tls.map(PeerTls::connector).transpose()?);
+        let way =
+            Way::new(Arc::clone(&options.site.net), peer_tls.map(PeerTls::connector).transpose()?);
         let replica = open(&options, &way).await?;
         let lessor = Arc::new(Lessor::new({
-            let replica = replica.clone();
-            move || replica.hangs().is_some() || !replica.has_majority()
+            let replica = replica.downgrade();
+            move || replica.upgrade().is_none_or(|replica| !replica.can_write())
         }));
         let keep = options.limits.history;
         let full = Arc::new(Notify::new());
@@ -165,7 +183,7 @@ impl Server {
             Service::new(Shared { replica: replica.clone(), hub, lessor, limits, member });
         let view = View::new(service.clone(), chronicle, leases, Arc::clone(&doors_seen));
         view.keep(&mut chores);
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watched::channel(false);
         let mut doors = JoinSet::new();
         for (listener, tls) in listeners {
             let callers = door::open(listener, tls, Arc::clone(&doors_seen), stopped.clone());
@@ -173,12 +191,12 @@ impl Server {
                 serve_callers(service.clone(), view.count_calls(), callers, stopped.clone());
             doors.spawn(served);
         }
-        let (peers_stop, _) = watch::channel(false);
+        let (peers_stop, _) = watched::channel(false);
         let removed = if replica.has_peers() {
             let peers = Peers { listeners: peer_listeners, way, token, stop: &peers_stop };
             peers.serve(&service, &mut chores)
         } else {
-            watch::channel(false).1
+            watched::channel(false).1
         };
         Ok(Self { replica, urls, view, stop, peers_stop, removed, doors, chores })
     }
@@ -262,12 +280,12 @@ struct Peers<'a> {
     way: Way,
     token: Arc<str>,
     /// They are heard to the end.
-    stop: &'a watch::Sender<bool>,
+    stop: &'a watched::Sender<bool>,
 }
 
 impl Peers<'_> {
     /// Does what a member does for others; says when it is not one any more.
-    fn serve(self, service: &Service, chores: &mut JoinSet<()>) -> watch::Receiver<bool> {
+    fn serve(self, service: &Service, chores: &mut JoinSet<()>) -> watched::Receiver<bool> {
         let Self { listeners, way, token, stop } = self;
         let seen = Arc::new(Doors::new(PEERS_MAX));
         for (listener, tls) in listeners {
@@ -282,7 +300,7 @@ impl Peers<'_> {
         chores.spawn(async move { replica.hand_over_when_hanging().await });
         let replica = service.replica.clone();
         chores.spawn(async move { replica.watch_for_leaders().await });
-        let (remove, removed) = watch::channel(false);
+        let (remove, removed) = watched::channel(false);
         let replica = service.replica.clone();
         chores.spawn(async move {
             replica.removed(way, token).await;
@@ -299,6 +317,8 @@ impl Peers<'_> {
 async fn open(options: &Options, way: &Way) -> Result<Replica, StartError> {
     let mut wanted = raft::Options::new(&options.data_dir);
     wanted.timing = options.timing;
+    wanted.keeping = options.keeping;
+    wanted.disk = options.site.disk.clone();
     let Some(membership) = &options.membership else { return Ok(Replica::open(wanted).await?) };
     let members = membership.members();
     // Whose data it is was settled when it was made.
@@ -314,10 +334,11 @@ async fn open(options: &Options, way: &Way) -> Result<Replica, StartError> {
     Ok(Replica::open_among(wanted, Among { members, way: way.clone() }).await?)
 }
 
-type Listener = (TcpListener, Option<Arc<Acceptor>>);
+type Listener = (Box<dyn net::Listener>, Option<Arc<Acceptor>>);
 
 /// Takes the addresses, and says which they are: a port may have been free to choose.
 async fn listen(
+    net: &dyn Net,
     wanted: &[Listen],
     tls: Option<Arc<Acceptor>>,
 ) -> Result<(Vec<Listener>, Vec<String>), StartError> {
@@ -328,8 +349,8 @@ async fn listen(
             return Err(StartError::NoCertificate(Listen { address, tls: true }.url()));
         }
         let failed = |error| StartError::Listen { address, error };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
+        let listener = net.listen(address).await.map_err(failed)?;
+        let address = listener.address().map_err(failed)?;
         urls.push(Listen { address, tls: is_encrypted }.url());
         listeners.push((listener, tls));
     }
@@ -340,7 +361,7 @@ async fn serve_callers(
     service: Service,
     calls: CountCalls,
     callers: ReceiverStream<std::io::Result<Caller>>,
-    mut stopped: watch::Receiver<bool>,
+    mut stopped: watched::Receiver<bool>,
 ) {
     let served = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
@@ -358,7 +379,7 @@ async fn serve_callers(
 
 async fn watch_leadership(
     replica: Replica,
-    mut leadership: watch::Receiver<Leadership>,
+    mut leadership: watched::Receiver<Leadership>,
     lessor: Arc<Lessor>,
 ) {
     while leadership.changed().await.is_ok() {

@@ -6,7 +6,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::sync::{Arc, Mutex};
 
-use vez_server::raft::{OpenError, Options, ProposeError, Replica};
+use vez_server::raft::{Keeping, OpenError, Options, ProposeError, Replica};
 use vez_server::store::DirectoryError;
 
 use self::common::{Scratch, open, proposed, put, value};
@@ -81,8 +81,8 @@ fn snapshots(scratch: &Scratch) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_takes_the_place_of_the_log_before_it() {
     let scratch = Scratch::new();
-    let options = Options { entries_kept: 10, ..Options::new(scratch.data()) };
-    let options = Options { snapshot_entries: 200, ..options };
+    let keeping = Keeping { entries_kept: 10, snapshot_entries: 200, ..Keeping::default() };
+    let options = Options { keeping, ..Options::new(scratch.data()) };
     let replica = Replica::open(options.clone()).await.unwrap();
     for number in 0..1000 {
         proposed(&replica, &format!("key {}", number % 7), format!("value {number}")).await;
@@ -119,7 +119,8 @@ async fn a_snapshot_takes_the_place_of_the_log_before_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_is_due_by_bytes_too() {
     let scratch = Scratch::new();
-    let options = Options { snapshot_bytes: 100_000, ..Options::new(scratch.data()) };
+    let keeping = Keeping { snapshot_bytes: 100_000, ..Keeping::default() };
+    let options = Options { keeping, ..Options::new(scratch.data()) };
     let replica = Replica::open(options).await.unwrap();
     // It is written beside the proposals, so it may take some more of them.
     for number in 0..1000 {

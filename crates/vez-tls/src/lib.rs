@@ -3,6 +3,7 @@
 //! **Invariant:** certificates that are replaced on the disk are used from the next connection on,
 //! whole or not at all: while the files do not fit together, the former ones go on.
 
+pub mod net;
 mod pem;
 mod renewed;
 mod stream;
@@ -17,9 +18,9 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ServerConfig};
-use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+use self::net::Socket;
 use self::renewed::Renewed;
 
 /// What a side that is connected to shows, and asks for.
@@ -77,7 +78,7 @@ impl Acceptor {
         .map(Self)
     }
 
-    pub async fn accept(&self, stream: TcpStream) -> io::Result<Stream> {
+    pub async fn accept(&self, stream: Socket) -> io::Result<Stream> {
         let accepted = TlsAcceptor::from(self.0.now()).accept(stream).await?;
         Ok(Stream::Tls(Box::new(accepted.into())))
     }
@@ -104,7 +105,7 @@ impl Connector {
     }
 
     /// The certificate must be for this host: a name, or an address.
-    pub async fn connect(&self, host: &str, stream: TcpStream) -> io::Result<Stream> {
+    pub async fn connect(&self, host: &str, stream: Socket) -> io::Result<Stream> {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(host).map_err(io::Error::other)?;
         let connected = TlsConnector::from(self.0.now()).connect(name, stream).await?;

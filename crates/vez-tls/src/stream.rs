@@ -1,34 +1,17 @@
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio_rustls::TlsStream;
+
+use crate::net::Socket;
 
 /// A connection to be read from and written to, whatever is underneath.
 #[derive(Debug)]
 pub enum Stream {
-    Plain(TcpStream),
-    Tls(Box<TlsStream<TcpStream>>),
-}
-
-impl Stream {
-    fn socket(&self) -> &TcpStream {
-        match self {
-            Self::Plain(stream) => stream,
-            Self::Tls(stream) => stream.get_ref().0,
-        }
-    }
-
-    pub fn peer_addr(&self) -> io::Result<SocketAddr> {
-        self.socket().peer_addr()
-    }
-
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket().local_addr()
-    }
+    Plain(Socket),
+    Tls(Box<TlsStream<Socket>>),
 }
 
 impl AsyncRead for Stream {

@@ -128,8 +128,9 @@ impl Service {
                 }
             }
             tokio::select! {
-                () = changed.filled() => drop(changed.take()),
+                biased;
                 () = tell.closed() => return self.hub.leave(&registration),
+                () = changed.filled() => drop(changed.take()),
             }
             self.hub.leave(&registration);
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::pin::Pin;
 
+use rand::RngExt as _;
 use tokio::sync::mpsc;
 use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status, Streaming};
@@ -14,6 +15,7 @@ use vez_api::etcdserverpb::{
 use vez_api::log::command::Command;
 
 use super::{Service, status};
+use crate::chance::Chance;
 
 /// Answers that wait for the transport.
 const ANSWERS: usize = 16;
@@ -98,6 +100,12 @@ impl Service {
         let mut kept = BTreeSet::new();
         loop {
             let answer = tokio::select! {
+                biased;
+                () = tell.closed() => return,
+                Some(id) = ends.recv() => {
+                    kept.remove(&id);
+                    LeaseKeepAliveResponse { header: self.header_now(), id, ttl: 0 }
+                }
                 request = requests.message() => {
                     let Ok(Some(LeaseKeepAliveRequest { id })) = request else { return };
                     // The header first: a client must not see a renewal later than the end.
@@ -114,11 +122,6 @@ impl Service {
                         }
                     }
                 }
-                Some(id) = ends.recv() => {
-                    kept.remove(&id);
-                    LeaseKeepAliveResponse { header: self.header_now(), id, ttl: 0 }
-                }
-                () = tell.closed() => return,
             };
             if tell.send(Ok(answer)).await.is_err() {
                 return;
@@ -143,7 +146,7 @@ impl Service {
             )));
         }
         if request.id == 0 {
-            request.id = rand::random_range(1..=i64::MAX);
+            request.id = Chance.random_range(1..=i64::MAX);
         }
         self.propose(Command::LeaseGrant(request)).await
     }

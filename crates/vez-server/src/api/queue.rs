@@ -109,8 +109,9 @@ impl Place {
                 Err(revision) => return Ok(self.service.header(revision)),
                 // Whoever is not told any more looks again.
                 Ok((ahead, own)) => tokio::select! {
-                    _ = ahead => {}
+                    biased;
                     Ok(()) = own => return Err(expired()),
+                    _ = ahead => {}
                     // Whoever asked finds the place again, at a member that has a leader.
                     () = self.service.replica.leaderless() => {
                         self.is_kept.store(true, Ordering::Relaxed);

@@ -111,6 +111,7 @@ impl Replica {
         let mut leadership = self.leadership();
         leadership.mark_unchanged();
         tokio::select! {
+            biased;
             changed = leadership.changed() => changed.map_err(|_| ProposeError::Stopping),
             () = tokio::time::sleep(LOOK) => Ok(()),
         }
@@ -130,6 +131,7 @@ impl Replica {
             }
         };
         let answer = tokio::select! {
+            biased;
             answer = timeout_at(limit, asked) => answer,
             () = deposed => return Told::Unknown,
         };
@@ -153,6 +155,7 @@ impl Replica {
             let outcome = match self.lead() {
                 Lead::Nowhere => Err(not_leader()),
                 Lead::Here => tokio::select! {
+                    biased;
                     outcome = self.propose_here(command.clone()) => outcome,
                     () = self.abandoned(limit) => Err(ProposeError::Late),
                 },

@@ -43,7 +43,7 @@ impl Replica {
         let mut leadership = self.leadership();
         let taken = leadership.wait_for(|now| now.leader.is_some_and(|leader| leader != own));
         let taken = timeout(self.timing().election, taken).await;
-        Ok(matches!(taken, Ok(Ok(_))))
+        Ok(matches!(taken, Ok(Ok(()))))
     }
 
     /// A leader whose disk hangs is of no use to anybody; never ends.

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use openraft::Raft;
-use openraft::async_runtime::watch::WatchReceiver as _;
 use openraft::impls::BasicNode;
 use openraft::raft::ReadPolicy;
-use tokio::sync::watch;
 
 use super::card::Card;
 use super::link::Links;
 use crate::raft::Leadership;
 use crate::store::Types;
 use crate::store::machine::Machine;
+use crate::watched;
 
 /// Who could not be sure that it leads asks again after this.
 const RETRY: Duration = Duration::from_millis(10);
@@ -23,7 +22,7 @@ pub(crate) async fn announce(
     raft: Raft<Types, Machine>,
     member: u64,
     links: Links,
-    announce: watch::Sender<Leadership>,
+    announce: watched::Sender<Leadership>,
 ) {
     let mut metrics = raft.server_metrics();
     let tell = |now: Leadership| {

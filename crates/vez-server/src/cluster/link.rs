@@ -199,6 +199,9 @@ impl RaftNetworkV2<Types> for Link {
 
     /// What is to be said is sent as it comes; answers come in the same order. Whether the
     /// connection is still alive is for its pings to find out.
+    ///
+    /// The first word is waited for before anybody is called: the pause that openraft makes after a
+    /// failure is in front of it. A member that is not there at all would be called without a pause.
     fn stream_append<'s, S>(
         &'s mut self,
         input: S,
@@ -213,7 +216,10 @@ impl RaftNetworkV2<Types> for Link {
         let link = &*self;
         Box::pin(async move {
             let mut client = link.client().map_err(|status| link.failed(&status))?;
-            let words = input.map(|request| words::append(&request));
+            let mut input = input.fuse();
+            let first = input.next().await;
+            let words = futures_util::stream::iter(first).chain(input);
+            let words = words.map(|request| words::append(&request));
             let answers = client.append(link.address(words)).await;
             let answers = answers.map_err(|status| link.failed(&status))?.into_inner();
             let answers = answers.map(|answer| match answer {
@@ -270,6 +276,7 @@ impl RaftNetworkV2<Types> for Link {
         };
         let mut client = self.client().map_err(failed)?;
         let answer = tokio::select! {
+            biased;
             answer = client.install_snapshot(self.address(words)) => answer.map_err(failed)?,
             closed = cancel => return Err(StreamingError::Closed(closed)),
         };
@@ -295,5 +302,58 @@ impl RaftNetworkV2<Types> for Link {
             return Ok(Ok(()));
         }
         Err(RPCError::Network(NetworkError::from_string(answer.refusal)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::net::SocketAddr;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures_util::FutureExt as _;
+    use vez_tls::net::{Listener, Net, Socket, Soon};
+
+    use super::*;
+
+    /// Nobody is there, and that is known at once.
+    #[derive(Debug, Default)]
+    struct Desert(AtomicU32);
+
+    impl Net for Desert {
+        fn connect<'a>(&'a self, _: &'a str, _: u16) -> Soon<'a, Socket> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) })
+        }
+
+        fn listen(&self, _: SocketAddr) -> Soon<'_, Box<dyn Listener>> {
+            Box::pin(async { Err(io::ErrorKind::Unsupported.into()) })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_member_is_called_when_there_is_something_to_say_and_not_before() {
+        let desert = Arc::new(Desert::default());
+        let way = Way::new(Arc::clone(&desert) as Arc<dyn Net>, None);
+        let own = Identity { cluster: 1, member: 1 };
+        let card = Card { peer_urls: vec!["http://nobody:1".to_owned()], ..Card::default() };
+        let mut link = Links::new(own, Timing::default(), way).to(2, &card.to_string());
+        let option = RPCOption::new(Duration::from_secs(1));
+        let mute = futures_util::stream::pending();
+        let called = RaftNetworkV2::stream_append(&mut link, mute, option.clone());
+        assert!(tokio::time::timeout(Duration::from_secs(9), called).await.is_err());
+        assert_eq!(desert.0.load(Ordering::Relaxed), 0, "openraft's pause is in front of a word");
+        let vote = Vote::new_committed(1, 1);
+        let word = AppendEntriesRequest {
+            vote,
+            prev_log_id: None,
+            entries: Vec::new(),
+            leader_commit: None,
+        };
+        let words = futures_util::stream::iter([word]);
+        let called =
+            RaftNetworkV2::stream_append(&mut link, words, option).map(|done| done.is_err());
+        assert!(called.await);
+        assert_eq!(desert.0.load(Ordering::Relaxed), 1);
     }
 }

@@ -14,6 +14,7 @@ use vez_api::etcdserverpb::Member;
 use vez_api::peer::change_request::{Add, Change, Publish, Update};
 
 use super::card::Card;
+use crate::chance::Chance;
 use crate::raft::{ProposeError, Replica};
 
 /// Who is promoted lacks at most so many entries.
@@ -104,7 +105,7 @@ impl Replica {
                     is_candidate: !is_learner,
                     ..Card::default()
                 };
-                let member = rand::rng().random_range(1..=u64::MAX);
+                let member = Chance.random_range(1..=u64::MAX);
                 let node = BasicNode { addr: card.to_string() };
                 (ChangeMembers::AddNodes(BTreeMap::from([(member, node)])), member)
             }

@@ -5,6 +5,10 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rand::RngExt as _;
+
+use crate::chance::Chance;
+
 /// The layout this program writes.
 const FORMAT: u64 = 2;
 const LOCK: &str = "lock";
@@ -63,8 +67,8 @@ impl Directory {
             Some(found) => found,
             None => {
                 let identity = Identity {
-                    cluster: cluster.unwrap_or_else(|| rand::random_range(1..=u64::MAX)),
-                    member: member.unwrap_or_else(|| rand::random_range(1..=u64::MAX)),
+                    cluster: cluster.unwrap_or_else(|| Chance.random_range(1..=u64::MAX)),
+                    member: member.unwrap_or_else(|| Chance.random_range(1..=u64::MAX)),
                 };
                 write_identity(path, identity).map_err(unusable("written"))?;
                 identity

@@ -105,6 +105,13 @@ impl Engine {
         Ok(())
     }
 
+    /// Ends in order; without it, a log ends as in a crash.
+    pub(crate) fn close(&mut self) {
+        if let Some(Err(error)) = self.journal.take().map(Journal::close) {
+            tracing::warn!("the log was not closed in order, which loses nothing: {error}");
+        }
+    }
+
     fn write_to(&mut self, journal: &mut Journal, changes: &[Change]) -> io::Result<()> {
         let (mut records, mut size) = (Vec::new(), 0);
         for record in changes.iter().flat_map(encode) {
@@ -141,14 +148,6 @@ impl Engine {
             journal.forget_before(oldest)?;
         }
         Ok(())
-    }
-}
-
-impl Drop for Engine {
-    fn drop(&mut self) {
-        if let Some(Err(error)) = self.journal.take().map(Journal::close) {
-            tracing::warn!("the log was not closed in order, which loses nothing: {error}");
-        }
     }
 }
 

@@ -256,20 +256,19 @@ mod tests {
     use openraft::StorageError;
     use openraft::testing::log::{StoreBuilder, Suite};
 
+    use super::super::disk::Disk;
     use super::super::engine::Engine;
     use super::super::machine::{Machine, Policy, Shared};
     use super::super::snapshot::Snapshots;
-    use super::super::writer::Thread;
     use super::*;
 
     struct Stores;
 
     /// Ends the thread, then removes the directory.
-    struct Guard(PathBuf, Thread);
+    struct Guard(PathBuf);
 
     impl Drop for Guard {
         fn drop(&mut self) {
-            self.1.close();
             let _ = fs::remove_dir_all(&self.0);
         }
     }
@@ -282,11 +281,11 @@ mod tests {
             let directory = std::env::temp_dir().join(name);
             fs::create_dir_all(&directory).unwrap();
             let (engine, stored) = Engine::open(&directory.join("log")).unwrap();
-            let (writer, thread) = Writer::start(engine, Arc::default()).unwrap();
+            let (writer, _) = Writer::start(engine, Arc::default(), &Disk::Real).unwrap();
             let policy = Policy { entries: u64::MAX, bytes: u64::MAX };
-            let shared = Shared::new(Snapshots::new(&directory), policy, None);
+            let shared = Shared::new(Snapshots::new(&directory), policy, None, Disk::Real);
             let log = LogStore::new(stored, writer);
-            Ok((Guard(directory, thread), log, Machine(Arc::new(shared))))
+            Ok((Guard(directory), log, Machine(Arc::new(shared))))
         }
     }
 

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use vez_api::log::Command;
 use vez_api::mvccpb::Event;
 
+use super::disk::Disk;
 use super::log::weight;
 use super::snapshot::{Kept, Snapshots};
 use super::{Answer, Entry, LogId, SnapshotMeta, StoredMembers, Types};
@@ -77,6 +78,7 @@ impl Held {
 pub(crate) struct Shared {
     held: RwLock<Held>,
     snapshots: Snapshots,
+    disk: Disk,
     policy: Policy,
     /// Rung once when a snapshot is due.
     pub(crate) due: Notify,
@@ -91,6 +93,7 @@ impl Shared {
         snapshots: Snapshots,
         policy: Policy,
         kept: Option<(SnapshotMeta, State)>,
+        disk: Disk,
     ) -> Self {
         let (meta, state) = kept.unwrap_or_else(|| (empty(), State::default()));
         let held = Held {
@@ -107,7 +110,7 @@ impl Shared {
             progress.reached(applied.index);
         }
         let (held, due, rung) = (RwLock::new(held), Notify::new(), AtomicBool::new(false));
-        Self { held, snapshots, policy, due, rung, progress }
+        Self { held, snapshots, disk, policy, due, rung, progress }
     }
 
     pub(crate) fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
@@ -181,12 +184,13 @@ impl RaftStateMachine<Types> for Machine {
         (held.entries, held.bytes) = (0, 0);
         self.0.rung.store(false, Ordering::Relaxed);
         let (meta, state) = (held.meta(), held.state.freeze());
-        Builder { snapshots: self.0.snapshots.clone(), meta, state: Some(state) }
+        let (snapshots, disk) = (self.0.snapshots.clone(), self.0.disk.clone());
+        Builder { snapshots, disk, meta, state: Some(state) }
     }
 
     async fn install_snapshot(&mut self, meta: &SnapshotMeta, bytes: Bytes) -> io::Result<()> {
         let (shared, meta) = (Arc::clone(&self.0), meta.clone());
-        blocking(move || {
+        let work = move || {
             let state = decode(&bytes)?;
             shared.snapshots.write(&meta, &bytes)?;
             let mut held = shared.held_mut();
@@ -201,13 +205,14 @@ impl RaftStateMachine<Types> for Machine {
             // Large, perhaps: nobody should wait for it under the lock.
             drop(before);
             Ok(())
-        })
-        .await
+        };
+        self.0.disk.work(work).await
     }
 
     async fn get_current_snapshot(&mut self) -> io::Result<Option<Written>> {
         let snapshots = self.0.snapshots.clone();
-        let kept = blocking(move || snapshots.newest().map_err(io::Error::other)).await?;
+        let newest = move || snapshots.newest().map_err(io::Error::other);
+        let kept = self.0.disk.work(newest).await?;
         Ok(kept.map(|Kept { meta, state }| Snapshot { meta, snapshot: state }))
     }
 }
@@ -217,6 +222,7 @@ type Written = openraft::type_config::alias::SnapshotOf<Types, Bytes>;
 /// A snapshot about to be written.
 pub(crate) struct Builder {
     snapshots: Snapshots,
+    disk: Disk,
     meta: SnapshotMeta,
     state: Option<Frozen>,
 }
@@ -227,23 +233,17 @@ impl RaftSnapshotBuilder<Types> for Builder {
     async fn build_snapshot(&mut self) -> io::Result<Written> {
         let (snapshots, meta) = (self.snapshots.clone(), self.meta.clone());
         let state = self.state.take().ok_or_else(|| io::Error::other("it is built once"))?;
-        blocking(move || {
+        let work = move || {
             let bytes = Bytes::from(state.encode());
             drop(state);
             snapshots.write(&meta, &bytes)?;
             Ok(Snapshot { meta, snapshot: bytes })
-        })
-        .await
+        };
+        self.disk.work(work).await
     }
 }
 
 pub(crate) fn decode(bytes: &[u8]) -> io::Result<State> {
     State::decode(bytes)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> io::Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }

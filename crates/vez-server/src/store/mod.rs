@@ -4,6 +4,7 @@
 //! refused, never guessed.
 
 pub(crate) mod directory;
+pub(crate) mod disk;
 pub(crate) mod engine;
 pub(crate) mod log;
 pub(crate) mod machine;
@@ -21,10 +22,12 @@ use vez_api::log::Command;
 use vez_api::log::command::Command as Kind;
 
 pub use self::directory::DirectoryError;
+pub use self::disk::{Disk, Latency};
 pub use self::engine::EngineError;
 pub use self::record::Damage;
 pub use self::snapshot::SnapshotError;
 
+use crate::runtime::Runtime;
 use crate::state::{Error, Response};
 
 openraft::declare_raft_types!(
@@ -36,6 +39,7 @@ openraft::declare_raft_types!(
         Node = BasicNode,
         Term = u64,
         LeaderId = leader_id_std::LeaderId<Self::Term, Self::NodeId>,
+        AsyncRuntime = Runtime,
 );
 
 pub(crate) type Entry = alias::EntryOf<Types>;

@@ -1,23 +1,26 @@
 //! The one thread that writes the log: whatever was handed over while it waited for the disk
-//! shares the next `fdatasync`.
+//! shares the next `fdatasync`. In a simulation it is a task.
 //!
 //! After the first error nothing more is written: what the disk holds is then unknown, and a later
 //! success would hide the gap. A panic is such an error too.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc;
 use std::sync::{Arc, OnceLock};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 use openraft::storage::IOFlushed;
+use tokio::sync::mpsc as tasks;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Types;
+use super::disk::{Disk, Latency};
 use super::engine::{Change, Engine};
 use crate::seen::meter::Histogram;
 
@@ -69,11 +72,18 @@ impl Failure {
 pub(crate) trait Sink: Debug + Send {
     /// Returns once all of them are durable.
     fn write(&mut self, changes: &[Change]) -> io::Result<()>;
+
+    /// Nothing more will be written.
+    fn close(&mut self) {}
 }
 
 impl Sink for Engine {
     fn write(&mut self, changes: &[Change]) -> io::Result<()> {
         self.write(changes)
+    }
+
+    fn close(&mut self) {
+        self.close();
     }
 }
 
@@ -125,38 +135,62 @@ impl Counters {
         self.begun.store(now, Ordering::Relaxed);
     }
 
-    /// How long it took.
-    fn end(&self) -> Duration {
-        let took = self.under_way().unwrap_or_default();
+    /// How long it took, if anything was written.
+    fn end(&self) -> Option<Duration> {
+        let took = self.under_way()?;
         self.took.observe(took);
         self.begun.store(IDLE, Ordering::Relaxed);
-        took
+        Some(took)
     }
 }
 
-/// Hands changes to the thread. What one handle sends is written in that order.
+/// Hands changes to whoever writes them. What one handle sends is written in that order.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
-    queue: Sender<Job>,
+    queue: Queue,
+}
+
+#[derive(Clone, Debug)]
+enum Queue {
+    Thread(mpsc::Sender<Job>),
+    Task(tasks::UnboundedSender<Job>),
 }
 
 impl Writer {
     pub(crate) fn start(
         sink: impl Sink + 'static,
         counters: Arc<Counters>,
-    ) -> io::Result<(Self, Thread)> {
-        let (queue, jobs) = channel();
-        let thread = thread::Builder::new()
-            .name("vez-log".to_owned())
-            .spawn(move || run(sink, &jobs, &counters))?;
+        disk: &Disk,
+    ) -> io::Result<(Self, Writing)> {
+        let batches = Batches::new(sink, counters);
+        let (queue, hand) = match disk {
+            Disk::Real => {
+                let (queue, jobs) = mpsc::channel();
+                let name = "vez-log".to_owned();
+                let thread = thread::Builder::new().name(name).spawn(move || batches.run(&jobs))?;
+                (Queue::Thread(queue), Hand::Thread(thread))
+            }
+            Disk::Simulated(latency) => {
+                let (queue, jobs) = tasks::unbounded_channel();
+                let task = tokio::spawn(batches.run_slowly(jobs, Arc::clone(latency)));
+                (Queue::Task(queue), Hand::Task(task))
+            }
+        };
         let writer = Self { queue };
-        Ok((writer.clone(), Thread { writer, thread: Some(thread) }))
+        Ok((writer.clone(), Writing { writer, hand }))
+    }
+
+    /// Gives it back, if nobody writes any more.
+    fn hand_over(&self, job: Job) -> Result<(), Job> {
+        match &self.queue {
+            Queue::Thread(queue) => queue.send(job).map_err(|refused| refused.0),
+            Queue::Task(queue) => queue.send(job).map_err(|refused| refused.0),
+        }
     }
 
     /// Does not wait: `done` is told.
     pub(crate) fn send(&self, change: Change, done: Done) {
-        if let Err(refused) = self.queue.send(Job::Write(change, done)) {
-            let Job::Write(_, done) = refused.0 else { return };
+        if let Err(Job::Write(_, done)) = self.hand_over(Job::Write(change, done)) {
             let text = "the log is closed".to_owned();
             done.tell(&Err(Failure { kind: io::ErrorKind::BrokenPipe, text }));
         }
@@ -166,24 +200,34 @@ impl Writer {
     pub(crate) async fn write(&self, change: Change) -> io::Result<()> {
         let (caller, told) = oneshot::channel();
         self.send(change, Done::Caller(caller));
-        told.await.unwrap_or_else(|_| Err(io::Error::other("the log's thread is gone")))
+        told.await.unwrap_or_else(|_| Err(io::Error::other("nobody writes the log any more")))
     }
 }
 
-/// The thread itself, to be waited for.
+/// Whoever writes, to be waited for.
 #[derive(Debug)]
-pub(crate) struct Thread {
+pub(crate) struct Writing {
     writer: Writer,
-    thread: Option<JoinHandle<()>>,
+    hand: Hand,
 }
 
-impl Thread {
+#[derive(Debug)]
+enum Hand {
+    Thread(thread::JoinHandle<()>),
+    Task(tokio::task::JoinHandle<()>),
+}
+
+impl Writing {
     /// Writes what is queued, closes the files, and returns when that is done.
-    pub(crate) fn close(&mut self) {
+    pub(crate) async fn close(self) -> io::Result<()> {
         // Gone already, if this fails.
-        let _ = self.writer.queue.send(Job::Close);
-        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
-            std::panic::resume_unwind(panic);
+        self.writer.hand_over(Job::Close).ok();
+        match self.hand {
+            Hand::Task(task) => task.await.map_err(io::Error::other),
+            Hand::Thread(thread) => {
+                let ended = tokio::task::spawn_blocking(|| thread.join()).await;
+                ended?.map_err(|panic| io::Error::other(reason(&*panic).to_owned()))
+            }
         }
     }
 }
@@ -204,45 +248,107 @@ impl Slowness {
     }
 }
 
-fn run(mut sink: impl Sink, jobs: &Receiver<Job>, counters: &Counters) {
-    let mut outcome = Ok(());
-    let (mut changes, mut waiting) = (Vec::new(), Vec::new());
-    let (mut open, mut slowness) = (true, Slowness::default());
-    while open {
-        let Ok(first) = jobs.recv() else { return };
-        for job in std::iter::once(first).chain(jobs.try_iter()) {
+/// What is written next, and to where.
+struct Batches<S> {
+    sink: S,
+    counters: Arc<Counters>,
+    changes: Vec<Change>,
+    waiting: Vec<Done>,
+    outcome: Result<(), Failure>,
+    slowness: Slowness,
+    is_open: bool,
+}
+
+impl<S: Sink> Batches<S> {
+    fn new(sink: S, counters: Arc<Counters>) -> Self {
+        let (changes, waiting) = (Vec::new(), Vec::new());
+        let (outcome, slowness) = (Ok(()), Slowness::default());
+        Self { sink, counters, changes, waiting, outcome, slowness, is_open: true }
+    }
+
+    fn run(mut self, jobs: &mpsc::Receiver<Job>) {
+        while self.is_open {
+            let Ok(first) = jobs.recv() else { break };
+            self.take(std::iter::once(first).chain(jobs.try_iter()));
+            self.begin();
+            self.write();
+            self.end();
+        }
+        self.sink.close();
+    }
+
+    /// The same, with a disk that takes as long as it is told to.
+    async fn run_slowly(
+        mut self,
+        mut jobs: tasks::UnboundedReceiver<Job>,
+        latency: Arc<dyn Latency>,
+    ) {
+        while self.is_open {
+            let Some(first) = jobs.recv().await else { break };
+            self.take(std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok())));
+            let [before, after] = latency.next();
+            self.begin();
+            tokio::time::sleep(before).await;
+            self.write();
+            tokio::time::sleep(after).await;
+            self.end();
+        }
+        self.sink.close();
+    }
+
+    fn take(&mut self, jobs: impl Iterator<Item = Job>) {
+        for job in jobs {
             match job {
                 Job::Write(change, done) => {
-                    changes.push(change);
-                    waiting.push(done);
+                    self.changes.push(change);
+                    self.waiting.push(done);
                 }
-                Job::Close => open = false,
+                Job::Close => self.is_open = false,
             }
-            if !open || BATCH_MAX <= changes.len() {
+            if !self.is_open || BATCH_MAX <= self.changes.len() {
                 break;
             }
         }
+    }
+
+    fn begin(&self) {
+        if self.outcome.is_ok() && !self.changes.is_empty() {
+            self.counters.begin(self.changes.len());
+        }
+    }
+
+    fn write(&mut self) {
+        let Self { sink, counters, changes, outcome, .. } = self;
         if outcome.is_ok() && !changes.is_empty() {
-            counters.begin(changes.len());
-            outcome = write(&mut sink, &changes).map_err(|error| {
+            *outcome = write(sink, changes).map_err(|error| {
                 tracing::error!("the log cannot be written, so nothing more will be: {error}");
                 let text = counters.failure.get_or_init(|| error.to_string()).clone();
                 Failure { kind: error.kind(), text }
             });
-            slowness.note(counters.end());
         }
         changes.clear();
-        waiting.drain(..).for_each(|done: Done| done.tell(&outcome));
+    }
+
+    fn end(&mut self) {
+        if let Some(took) = self.counters.end() {
+            self.slowness.note(took);
+        }
+        for done in self.waiting.drain(..) {
+            done.tell(&self.outcome);
+        }
     }
 }
 
 /// Whoever waits must be told, whatever happens to the log: a panic would leave them waiting.
 fn write(sink: &mut impl Sink, changes: &[Change]) -> io::Result<()> {
     panic::catch_unwind(AssertUnwindSafe(|| sink.write(changes))).unwrap_or_else(|panic| {
-        let why = panic.downcast_ref::<String>().map(String::as_str);
-        let why = why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason");
-        Err(io::Error::other(format!("the log gave up: {why}")))
+        Err(io::Error::other(format!("the log gave up: {}", reason(&*panic))))
     })
+}
+
+fn reason(panic: &(dyn Any + Send)) -> &str {
+    let why = panic.downcast_ref::<String>().map(String::as_str);
+    why.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no reason")
 }
 
 #[cfg(test)]
@@ -298,7 +404,7 @@ pub(crate) mod tests {
     async fn a_panic_of_the_database_is_an_error_for_all_and_nobody_waits_for_ever() {
         let counters = Arc::new(Counters::default());
         let sink = Brittle(1);
-        let (writer, mut thread) = Writer::start(sink, Arc::clone(&counters)).unwrap();
+        let (writer, writing) = Writer::start(sink, Arc::clone(&counters), &Disk::Real).unwrap();
         writer.write(vote()).await.unwrap();
         assert_eq!(counters.failure(), None);
         for _ in 0..2 {
@@ -307,7 +413,7 @@ pub(crate) mod tests {
         }
         assert!(counters.failure().is_some_and(|why| why.contains("a page is not")));
         assert_eq!(counters.under_way(), None);
-        thread.close();
+        writing.close().await.unwrap();
         assert!(writer.write(vote()).await.is_err());
     }
 
@@ -315,7 +421,7 @@ pub(crate) mod tests {
     async fn it_is_known_how_long_the_disk_has_hung() {
         let (gate, counters) = (Gate::default(), Arc::new(Counters::default()));
         let sink = Gated(Brittle(9), gate.clone());
-        let (writer, mut thread) = Writer::start(sink, Arc::clone(&counters)).unwrap();
+        let (writer, writing) = Writer::start(sink, Arc::clone(&counters), &Disk::Real).unwrap();
         assert_eq!(counters.under_way(), None);
         gate.set_shut(true);
         let (caller, told) = oneshot::channel();
@@ -326,7 +432,7 @@ pub(crate) mod tests {
         }
         gate.set_shut(false);
         told.await.unwrap().unwrap();
-        thread.close();
+        writing.close().await.unwrap();
         assert_eq!(counters.under_way(), None);
     }
 }

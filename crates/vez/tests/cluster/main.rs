@@ -1,10 +1,16 @@
 //! Three members, asked by all kinds of clients, and on bad days.
 
 mod at_random;
+#[expect(dead_code, reason = "a simulation has time for more of them")]
+#[path = "../../../vez-server/tests/sim/clients.rs"]
+mod clients;
 mod clocks;
 mod disks;
 mod faults;
 mod history;
+#[expect(dead_code, reason = "a simulation tells its story")]
+#[path = "../../../vez-server/tests/sim/judge.rs"]
+mod judge;
 mod members;
 mod net;
 mod partitions;

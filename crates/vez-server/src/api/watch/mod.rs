@@ -105,7 +105,14 @@ impl Watcher {
         progress.tick().await;
         let mut is_open = true;
         loop {
+            // Events before requests would keep a client from ever ending a busy watch.
             let done = tokio::select! {
+                biased;
+                () = self.tell.closed() => Err(Gone),
+                () = &mut leaderless, if needs_leader => {
+                    self.tell.send(Err(status(ProposeError::NoMajority))).await.ok();
+                    Err(Gone)
+                }
                 request = requests.message(), if is_open => match request {
                     Ok(Some(request)) => self.hear(request).await,
                     // A client may close its half and go on listening.
@@ -114,11 +121,6 @@ impl Watcher {
                 },
                 () = self.mailbox.filled() => self.pass_on_all().await,
                 _ = progress.tick() => self.reassure().await,
-                () = self.tell.closed() => Err(Gone),
-                () = &mut leaderless, if needs_leader => {
-                    self.tell.send(Err(status(ProposeError::NoMajority))).await.ok();
-                    Err(Gone)
-                }
             };
             if done.is_err() {
                 break;

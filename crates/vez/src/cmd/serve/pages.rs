@@ -49,7 +49,7 @@ async fn let_in(
         };
         let Some(tls) = tls.clone() else {
             // Nobody shows pages any more, if this fails.
-            enter.send((Stream::Plain(stream), peer)).await.ok();
+            enter.send((Stream::Plain(stream.into()), peer)).await.ok();
             continue;
         };
         // Whoever takes long keeps nobody else waiting, and whoever comes when there are too many
@@ -57,7 +57,7 @@ async fn let_in(
         let Ok(turn) = Arc::clone(&strangers).try_acquire_owned() else { continue };
         let enter = enter.clone();
         tokio::spawn(async move {
-            let accepted = tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream)).await;
+            let accepted = tokio::time::timeout(HANDSHAKE_WITHIN, tls.accept(stream.into())).await;
             drop(turn);
             match accepted {
                 Ok(Ok(stream)) => drop(enter.send((stream, peer)).await),

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use url::Url;
 use vez_server::cluster::Timing;
-use vez_server::{Limits, Listen, Options};
+use vez_server::raft::Keeping;
+use vez_server::{Limits, Listen, Options, Site};
 use vez_tls::{Acceptor, ServerFiles};
 
 use super::Serve;
@@ -96,6 +97,8 @@ impl Serve {
                 connections: self.max_connections,
                 streams_per_connection: self.max_concurrent_streams,
             },
+            keeping: Keeping::default(),
+            site: Site::default(),
         }
     }
 

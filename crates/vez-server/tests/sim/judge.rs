@@ -1,0 +1,170 @@
+//! Whether clients were told the truth, whatever went wrong meanwhile.
+//!
+//! Judged: no acknowledged write is lost; no read is older than what was acknowledged, or read by
+//! anybody, before it was asked for; nobody is in a room with another; and fences grow, so that
+//! turns are taken in the order of asking.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+pub(crate) const WRITERS: usize = 3;
+
+/// Who is judged for hours begins the story anew; no simulation's is so long.
+const STORY_MAX: usize = 16 << 20;
+
+/// A number that is counted up in a key by one writer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Key {
+    tried: u64,
+    acknowledged: u64,
+    revision: i64,
+    /// The newest that anybody has seen.
+    read: u64,
+}
+
+/// Where there is place for one.
+#[derive(Clone, Debug, Default)]
+struct Room {
+    inside: Option<String>,
+    fence: i64,
+    entries: u64,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    keys: [Key; WRITERS],
+    rooms: BTreeMap<&'static str, Room>,
+    reads: u64,
+    is_over: bool,
+    /// When somebody was last told that a write was made, and the longest time without that.
+    last_write: Duration,
+    longest_gap: Duration,
+    /// All that happened, for people.
+    story: String,
+}
+
+/// Panics as soon as a promise is broken.
+pub(crate) struct Judge {
+    seen: Mutex<Seen>,
+    now: Box<dyn Fn() -> Duration + Send + Sync>,
+}
+
+/// A read that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    writer: usize,
+    at_least: u64,
+    revision: i64,
+}
+
+impl Judge {
+    /// Time is needed to tell what happened when, and how long nothing did.
+    pub(crate) fn new(
+        rooms: &[&'static str],
+        now: impl Fn() -> Duration + Send + Sync + 'static,
+    ) -> Self {
+        let rooms = rooms.iter().map(|room| (*room, Room::default())).collect();
+        Self { seen: Mutex::new(Seen { rooms, ..Seen::default() }), now: Box::new(now) }
+    }
+
+    /// Whoever was judged guilty has said why: the others are judged all the same.
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Something that is not judged, and still belongs to the story.
+    pub(crate) fn note(&self, what: &str) {
+        let now = (self.now)();
+        let mut seen = self.seen();
+        if STORY_MAX < seen.story.len() {
+            seen.story.clear();
+        }
+        writeln!(seen.story, "{:8.3} {what}", now.as_secs_f64()).expect("a text grows");
+    }
+
+    pub(crate) fn story(&self) -> String {
+        self.seen().story.clone()
+    }
+
+    /// The next number.
+    pub(crate) fn writes(&self, writer: usize) -> u64 {
+        let mut seen = self.seen();
+        let key = &mut seen.keys[writer];
+        key.tried += 1;
+        key.tried
+    }
+
+    pub(crate) fn acknowledged(&self, writer: usize, number: u64, revision: i64) {
+        self.note(&format!("writer {writer}: {number} written at {revision}"));
+        let now = (self.now)();
+        let mut seen = self.seen();
+        let gap = now.saturating_sub(seen.last_write);
+        (seen.last_write, seen.longest_gap) = (now, seen.longest_gap.max(gap));
+        let key = &mut seen.keys[writer];
+        let before = std::mem::replace(&mut key.revision, revision);
+        key.acknowledged = number;
+        assert!(before < revision, "revisions grow: {before}, then {revision}");
+    }
+
+    pub(crate) fn reads(&self, writer: usize) -> Asked {
+        let key = self.seen().keys[writer];
+        Asked { writer, at_least: key.acknowledged.max(key.read), revision: key.revision }
+    }
+
+    pub(crate) fn has_read(&self, asked: Asked, number: u64, found_at: i64) {
+        let Asked { writer, at_least, revision } = asked;
+        self.note(&format!("{number} of writer {writer} is read, from {found_at}"));
+        let mut seen = self.seen();
+        seen.reads += 1;
+        let key = &mut seen.keys[writer];
+        key.read = key.read.max(number);
+        let tried = key.tried;
+        drop(seen);
+        assert!(at_least <= number, "{at_least} of writer {writer} was known, and {number} read");
+        assert!(number <= tried, "{number} of writer {writer} was read, and {tried} written");
+        assert!(revision <= found_at, "writer {writer} wrote at {revision}, and left {found_at}");
+    }
+
+    pub(crate) fn enters(&self, room: &str, who: &str, fence: i64) {
+        self.note(&format!("{who} enters the {room} with {fence}"));
+        let mut seen = self.seen();
+        let place = seen.rooms.get_mut(room).expect("a room that is judged");
+        let other = place.inside.replace(who.to_owned());
+        let before = std::mem::replace(&mut place.fence, fence);
+        drop(seen);
+        assert_eq!(other, None, "two are in the {room}, {who} the second");
+        assert!(before < fence, "fences grow in the {room}: {before}, then {fence}");
+    }
+
+    pub(crate) fn leaves(&self, room: &str, who: &str) {
+        self.note(&format!("{who} leaves the {room}"));
+        let mut seen = self.seen();
+        let place = seen.rooms.get_mut(room).expect("a room that is judged");
+        place.inside = None;
+        place.entries += 1;
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.seen().is_over
+    }
+
+    /// Nobody shall begin anything more.
+    pub(crate) fn end(&self) {
+        self.seen().is_over = true;
+    }
+
+    /// How far every writer is, every room, and readers.
+    pub(crate) fn progress(&self) -> Vec<u64> {
+        let seen = self.seen();
+        let writers = seen.keys.iter().map(|key| key.acknowledged);
+        let rooms = seen.rooms.values().map(|room| room.entries);
+        writers.chain(rooms).chain([seen.reads]).collect()
+    }
+
+    /// The longest time in which nobody was told that a write was made; counted anew from here.
+    pub(crate) fn longest_gap(&self) -> Duration {
+        std::mem::take(&mut self.seen().longest_gap)
+    }
+}

@@ -1,0 +1,190 @@
+//! Three servers and their clients in one process, with a network, a clock and disks of their own:
+//! a run is a function of its seed.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rand::RngExt as _;
+use tokio::task::JoinSet;
+use turmoil::{Builder, Sim};
+use vez_server::chance::{self, Chance};
+use vez_server::cluster::{Membership, Timing};
+use vez_server::raft::Keeping;
+use vez_server::store::Disk;
+use vez_server::{Limits, Listen, Options, Server, Site};
+use vez_tls::net::Net;
+
+use crate::clients::{self, Town};
+use crate::disk::{Scratch, Slowness};
+use crate::faults::{self, Calendar};
+use crate::judge::{Judge, WRITERS};
+use crate::net::Simulated;
+
+pub(crate) const SERVERS: [&str; 3] = ["ana", "bea", "eva"];
+pub(crate) const CLIENTS: [&str; 3] = ["pia", "rui", "zoe"];
+const CLIENT_PORT: u16 = 2379;
+const PEER_PORT: u16 = 2380;
+
+/// Everything happens at moments that are so far apart.
+const TICK: Duration = Duration::from_millis(5);
+pub(crate) const LATENCY_MAX: Duration = Duration::from_millis(20);
+/// How long a run may take after all is well again.
+const RECOVERY: Duration = Duration::from_mins(1);
+
+pub(crate) struct World<'a> {
+    pub(crate) sim: Sim<'a>,
+    pub(crate) disks: [Arc<Slowness>; 3],
+}
+
+/// How a run went: its story, and what was wrong.
+pub(crate) struct Run {
+    pub(crate) story: String,
+    pub(crate) wrong: Option<String>,
+}
+
+fn options(
+    member: usize,
+    net: &Arc<dyn Net>,
+    scratch: &Scratch,
+    slowness: &Arc<Slowness>,
+) -> Options {
+    let listen = |port| vec![Listen { address: (Ipv4Addr::UNSPECIFIED, port).into(), tls: false }];
+    let peers = |name: &str| vec![format!("http://{name}:{PEER_PORT}")];
+    let name = SERVERS[member].to_owned();
+    let initial: BTreeMap<_, _> =
+        SERVERS.iter().map(|name| ((*name).to_owned(), peers(name))).collect();
+    Options {
+        data_dir: scratch.path().join(&name),
+        listen_client: listen(CLIENT_PORT),
+        tls: None,
+        advertise_client: vec![client_url(&name)],
+        membership: Some(Membership {
+            listen: listen(PEER_PORT),
+            advertise: peers(&name),
+            token: "sim".to_owned(),
+            initial,
+            is_existing: false,
+            tls: None,
+        }),
+        timing: Timing {
+            heartbeat: Duration::from_millis(150),
+            election: Duration::from_millis(800),
+        },
+        limits: Limits { history: 200, ..Limits::default() },
+        // Small, so that there are snapshots, and some who need them.
+        keeping: Keeping { snapshot_entries: 60, entries_kept: 10, ..Keeping::default() },
+        site: Site { net: Arc::clone(net), disk: Disk::Simulated(Arc::clone(slowness) as Arc<_>) },
+        name,
+    }
+}
+
+fn client_url(name: &str) -> String {
+    format!("http://{name}:{CLIENT_PORT}")
+}
+
+fn idle() -> Duration {
+    Duration::from_millis(Chance.random_range(5..500))
+}
+
+async fn clients(town: Town, number: usize) -> turmoil::Result {
+    let mut clients = JoinSet::new();
+    clients.spawn(clients::write(town.clone(), number));
+    clients.spawn(clients::read(town.clone(), number));
+    if number != 2 {
+        clients.spawn(clients::lock(town.clone(), number));
+    }
+    if number != 1 {
+        clients.spawn(clients::lock_by_server(town.clone(), number));
+    }
+    if number != 0 {
+        clients.spawn(clients::campaign(town.clone(), number));
+    }
+    while let Some(ended) = clients.join_next().await {
+        ended?;
+    }
+    // All that was acknowledged is at every member.
+    clients::look(&town, &town.endpoints[number]).await;
+    Ok(())
+}
+
+/// Runs one seed.
+pub(crate) fn run(seed: u64) -> Run {
+    chance::seed(seed);
+    let scratch = Scratch::new();
+    let net: Arc<dyn Net> = Arc::new(Simulated::default());
+    let sim = Builder::new()
+        .rng_seed(seed)
+        .epoch(std::time::UNIX_EPOCH)
+        .tick_duration(TICK)
+        .simulation_duration(Duration::from_mins(10))
+        .min_message_latency(Duration::from_millis(1))
+        .max_message_latency(LATENCY_MAX)
+        .tcp_capacity(4096)
+        .enable_random_order()
+        .build();
+    let disks = [(); 3].map(|()| Arc::new(Slowness::default()));
+    let mut world = World { sim, disks };
+    for (member, name) in SERVERS.into_iter().enumerate() {
+        let options = options(member, &net, &scratch, &world.disks[member]);
+        world.sim.host(name, move || {
+            let options = options.clone();
+            async move {
+                let mut server = Server::start(options).await?;
+                server.removed().await;
+                Err("it believes that it was removed".into())
+            }
+        });
+    }
+    let judge = Arc::new(Judge::new(&["hall", "room", "throne"], || {
+        turmoil::sim_elapsed().unwrap_or_default()
+    }));
+    let town = Town {
+        endpoints: SERVERS.map(client_url).to_vec(),
+        net,
+        judge: Arc::clone(&judge),
+        ttl: Duration::from_secs(1),
+        deadline: Duration::from_secs(1),
+        idle: Arc::new(idle),
+        stay: Arc::new(idle),
+    };
+    for (number, name) in CLIENTS.into_iter().enumerate() {
+        world.sim.client(name, clients(town.clone(), number));
+    }
+    let wrong = world.live(seed, &judge).err();
+    Run { story: judge.story(), wrong }
+}
+
+impl World<'_> {
+    /// Goes through all faults, and sees that all clients get on afterwards.
+    fn live(&mut self, seed: u64, judge: &Judge) -> Result<(), String> {
+        let mut calendar = Calendar::new(faults::plan(seed));
+        let mut faults = Vec::new();
+        let mut recovery = None;
+        let mut is_over = false;
+        while !is_over {
+            let (now, progress) = (self.sim.elapsed(), judge.progress());
+            let on = calendar.on(now, progress[..WRITERS].iter().sum());
+            if on != faults {
+                judge.note(&format!("wrong from now on: {on:?}"));
+                self.change(&faults, &on);
+                faults = on;
+            }
+            if calendar.is_over(now) {
+                let (since, before) = recovery.get_or_insert_with(|| (now, progress.clone()));
+                if progress.iter().zip(before.iter()).all(|(now, before)| before < now) {
+                    judge.end();
+                }
+                if *since + RECOVERY < now {
+                    return Err(format!("nothing goes on: {before:?} before, {progress:?} now"));
+                }
+            }
+            is_over = self.sim.step().map_err(|error| error.to_string())?;
+            if let Some(panic) = crate::panics::take() {
+                return Err(panic);
+            }
+        }
+        Ok(())
+    }
+}
