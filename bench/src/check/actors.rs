@@ -17,7 +17,7 @@ pub(crate) fn agrawala(n: usize, threads: usize) -> u64 {
                 |process: &&std::sync::Arc<Process>| matches!(process.state, State::Held { .. });
             state.actor_states.iter().filter(held).count() <= 1
         });
-    count(model.checker().threads(threads).spawn_bfs().join())
+    count(&model.checker().threads(threads).spawn_bfs().join())
 }
 
 pub(crate) fn ring(n: usize, threads: usize) -> u64 {
@@ -28,10 +28,10 @@ pub(crate) fn ring(n: usize, threads: usize) -> u64 {
             let leaders = state.actor_states.iter().enumerate();
             leaders.filter(|(index, member)| member.leader == Some(*index)).count() <= 1
         });
-    count(model.checker().threads(threads).spawn_bfs().join())
+    count(&model.checker().threads(threads).spawn_bfs().join())
 }
 
-fn count<M: Model>(checker: impl Checker<M>) -> u64
+fn count<M: Model>(checker: &impl Checker<M>) -> u64
 where
     M::State: Clone + PartialEq + std::fmt::Debug,
     M::Action: Clone + PartialEq + std::fmt::Debug,

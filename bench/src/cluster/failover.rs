@@ -266,11 +266,11 @@ async fn until_well(server: &Server) -> anyhow::Result<()> {
     let begun = Instant::now();
     let address = [server.address()];
     loop {
-        let served = async {
+        let asked = async {
             let mut writer = Writer::connect(server.kind, &address, 0, CLIENTS).await?;
             writer.write().await
         };
-        if let Ok(Ok(())) = timeout(2 * DEADLINE, served).await {
+        if let Ok(Ok(())) = timeout(2 * DEADLINE, asked).await {
             return Ok(());
         }
         ensure!(begun.elapsed() < PATIENCE, "a member does not come back");

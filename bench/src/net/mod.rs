@@ -20,7 +20,7 @@ const PASSES: &str = "msg/s";
 /// How long a silence the failure detector bears.
 const TIMEOUT_MS: u32 = 300;
 /// How long a process may take to start or to agree, before the bench gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) fn measure(scale: Scale) -> Table {
     let mut table = Table::default();

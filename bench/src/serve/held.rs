@@ -38,8 +38,8 @@ pub(crate) async fn measure(server: &mut Server, number: usize) -> anyhow::Resul
     let since = Instant::now();
     server.crash()?;
     server.restart()?;
-    while count(server).await.ok() != Some(number as i64) {
-        ensure!(since.elapsed() < Duration::from_secs(120), "not all locks came back");
+    while count(server).await.ok() != i64::try_from(number).ok() {
+        ensure!(since.elapsed() < Duration::from_mins(2), "not all locks came back");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Ok(Held { megabytes, keeping, back_seconds: since.elapsed().as_secs_f64() })

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::programs;
 
 /// How long a server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -66,9 +66,10 @@ impl Kind {
                     .arg(data);
             }
             Self::ZooKeeper => {
-                let main = match place.is_among_others() {
-                    true => "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-                    false => "org.apache.zookeeper.server.ZooKeeperServerMain",
+                let main = if place.is_among_others() {
+                    "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+                } else {
+                    "org.apache.zookeeper.server.ZooKeeperServerMain"
                 };
                 command
                     .args(["-cp", "/etc/zookeeper/conf:/usr/share/java/zookeeper.jar", main])

@@ -17,10 +17,10 @@ use crate::net::Net;
 use crate::trio::{NAMES, Trio};
 
 /// At the same time: each needs little of the machine.
-const CLUSTERS: u64 = 3;
+const CLUSTERS: u64 = 5;
 /// For each of them, if nothing else is asked for: five minutes in all.
-const SECONDS: u64 = 100;
-/// Between two requests of a client, so that three clusters leave room for other tests.
+const SECONDS: u64 = 60;
+/// Between two requests of a client, so that all of them leave room for other tests.
 const PACE: Duration = Duration::from_millis(10);
 
 /// Who is meant when something is done.

@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use tonic::transport::Channel;
 use tonic::{Response, Status};
 use vez_api::etcdserverpb::{
-    LeaseGrantRequest, LeaseRevokeRequest, PutRequest, RangeRequest, kv_client::KvClient,
-    lease_client::LeaseClient,
+    LeaseGrantRequest, LeaseGrantResponse, LeaseRevokeRequest, LeaseRevokeResponse, PutRequest,
+    RangeRequest, kv_client::KvClient, lease_client::LeaseClient,
 };
 use vez_client::{Client, Options, Session};
 
@@ -123,7 +123,7 @@ async fn grant_and_revoke(mut asker: Asker, client: usize) {
             let request = LeaseGrantRequest { ttl: 60, id };
             match LeaseClient::new(channel).lease_grant(request).await {
                 Err(status) if status.message().contains("already exists") => {
-                    Ok(Response::new(Default::default()))
+                    Ok(Response::new(LeaseGrantResponse::default()))
                 }
                 answer => answer,
             }
@@ -132,7 +132,7 @@ async fn grant_and_revoke(mut asker: Asker, client: usize) {
         let revoke = move |channel| async move {
             match LeaseClient::new(channel).lease_revoke(LeaseRevokeRequest { id }).await {
                 Err(status) if status.message().contains("not found") => {
-                    Ok(Response::new(Default::default()))
+                    Ok(Response::new(LeaseRevokeResponse::default()))
                 }
                 answer => answer,
             }
@@ -206,10 +206,10 @@ async fn all_that_are_asked_to_end_at_once_end_without_a_complaint() {
         for member in 0..3 {
             trio.signal(member, Signal::TERM);
         }
-        for member in 0..3 {
+        for (member, name) in NAMES.iter().enumerate().take(3) {
             assert!(trio.ended(member).await.success());
             let said = trio.said(member);
-            assert!(!said.contains("ERROR"), "{}: {said}", NAMES[member]);
+            assert!(!said.contains("ERROR"), "{name}: {said}");
         }
     }
 }
