@@ -148,17 +148,17 @@ impl<P: Protocol> Process<P> {
             Effect::Send { to, message } => Out::Send {
                 to,
                 payload: postcard::to_allocvec(&message).expect("plain data"),
-                kind: kind_of(&message).name,
+                kind: named(&message, out.tells),
                 text: told(&message, out.tells, topology),
             },
             Effect::Arm { timer, after } => Out::Arm {
-                kind: kind_of(&timer).name,
+                kind: named(&timer, out.tells),
                 text: told(&timer, out.tells, topology),
                 after,
                 timer: number(&mut self.timers, timer),
             },
             Effect::Disarm { timer } => Out::Disarm {
-                kind: kind_of(&timer).name,
+                kind: named(&timer, out.tells),
                 text: told(&timer, out.tells, topology),
                 timer: number(&mut self.timers, timer),
             },
@@ -247,6 +247,10 @@ fn number<T: PartialEq>(known: &mut Vec<T>, value: T) -> u32 {
         known.push(value);
         known.len() - 1
     }) as u32
+}
+
+fn named<T: serde::Serialize>(value: &T, tells: bool) -> &'static str {
+    if tells { kind_of(value).name } else { "" }
 }
 
 fn told<T: serde::Serialize>(value: &T, tells: bool, topology: &Topology) -> String {

@@ -191,15 +191,26 @@ impl Node {
     ) -> Result<(), NodeError> {
         let mut out = Outbox { tells: self.record.is_some(), ..Outbox::default() };
         let counters = Arc::clone(&self.counters);
+        // Lasts from turn to turn: to begin waiting anew would cost every message a lock.
+        let warned = counters.warned();
+        tokio::pin!(warned);
         self.boot(&mut out, &told)?;
+        let mut was_alarm = false;
         loop {
             out.clear();
-            let timer = self.timers.iter().map(|(&timer, &at)| (at, timer)).min();
-            let moment = timer.map(|(at, _)| at).into_iter().chain(self.leave_at).min();
+            let moment = self.next_alarm();
+            let is_due = moment.is_some_and(|moment| moment <= Instant::now());
+            // What is due at once needs no waiting, as long as others have their turns, too.
+            if is_due && !was_alarm {
+                was_alarm = true;
+                self.ring(&mut out, &told)?;
+                continue;
+            }
+            was_alarm = false;
             let alarm = async {
                 match moment {
                     // A sleep lasts a millisecond at least.
-                    Some(moment) if moment <= Instant::now() => (),
+                    Some(_) if is_due => (),
                     Some(moment) => sleep_until(moment).await,
                     None => std::future::pending().await,
                 }
@@ -221,26 +232,40 @@ impl Node {
                     None | Some(Order::Stop) => return Ok(()),
                     Some(order) => self.obey(order, &mut out, &told)?,
                 },
-                // What there is to say is said below.
-                () = counters.warned() => (),
-                () = alarm => {
-                    let now = Instant::now();
-                    if self.leave_at.is_some_and(|at| at <= now) {
-                        self.leave_at = None;
-                        self.ask(Wish::Release, &mut out, &told)?;
-                    } else if let Some((_, timer)) = timer {
-                        self.timers.remove(&timer);
-                        self.machine.fire(timer, &mut out);
-                        let cause = |(kind, text)| What::Timer { kind, text };
-                        let cause = out.cause.take().map(cause);
-                        self.conclude(cause, &mut out, &told)?;
+                () = &mut warned => {
+                    warned.set(counters.warned());
+                    for warning in counters.take_warnings() {
+                        say(&told, Told::Warning(warning));
                     }
                 }
-            }
-            for warning in self.counters.take_warnings() {
-                say(&told, Told::Warning(warning));
+                () = alarm => self.ring(&mut out, &told)?,
             }
         }
+    }
+
+    /// When a timer rings next, or a visit is over.
+    fn next_alarm(&self) -> Option<Instant> {
+        self.timers.values().copied().chain(self.leave_at).min()
+    }
+
+    /// Does what is due.
+    fn ring(
+        &mut self,
+        out: &mut Outbox,
+        told: &mpsc::UnboundedSender<Told>,
+    ) -> Result<(), NodeError> {
+        if self.leave_at.is_some_and(|at| at <= Instant::now()) {
+            self.leave_at = None;
+            return self.ask(Wish::Release, out, told);
+        }
+        let Some((_, timer)) = self.timers.iter().map(|(&timer, &at)| (at, timer)).min() else {
+            return Ok(());
+        };
+        self.timers.remove(&timer);
+        self.machine.fire(timer, out);
+        let cause = |(kind, text)| What::Timer { kind, text };
+        let cause = out.cause.take().map(cause);
+        self.conclude(cause, out, told)
     }
 
     fn boot(
