@@ -28,7 +28,7 @@ const CLIENT_PORT: u16 = 2379;
 const PEER_PORT: u16 = 2380;
 
 /// Everything happens at moments that are so far apart.
-const TICK: Duration = Duration::from_millis(5);
+const TICK: Duration = Duration::from_millis(4);
 pub(crate) const LATENCY_MAX: Duration = Duration::from_millis(20);
 /// How long a run may take after all is well again.
 const RECOVERY: Duration = Duration::from_mins(1);
