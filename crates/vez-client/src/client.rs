@@ -69,6 +69,10 @@ pub(crate) struct Answer<T> {
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PONG_WITHIN: Duration = Duration::from_secs(5);
 
+/// A call that was given up is remembered this long, for an answer that comes late. It goes by the
+/// system's clock, also where time is simulated: longer than any simulation takes.
+const FORGET: Duration = Duration::from_mins(1);
+
 const EXPECTED: &str = "expected http://HOST:PORT or https://HOST:PORT";
 
 impl Client {
@@ -273,6 +277,7 @@ fn parse(text: &str, options: &Options) -> Result<Endpoint, Error> {
         .connect_timeout(options.connect_timeout)
         .http2_keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PONG_WITHIN)
+        .http2_reset_stream_duration(FORGET)
         .keep_alive_while_idle(true))
 }
 

@@ -39,6 +39,9 @@ pub(super) const TO: &str = "vez-to";
 pub(super) const WINDOW: u32 = 8 << 20;
 /// The largest word: entries of a mebibyte, or one that is larger by itself.
 pub(super) const WORD_BYTES: usize = 64 << 20;
+/// A call that was given up is remembered this long, for an answer that comes late. It goes by the
+/// system's clock, also where time is simulated: longer than any simulation takes.
+const FORGET: Duration = Duration::from_mins(1);
 /// A snapshot is sent in parts of this size, and no more than so many of them a second, so that
 /// what the members must hear in time is not held up by it.
 const PART_BYTES: usize = 256 << 10;
@@ -102,6 +105,7 @@ impl Links {
             .http2_keep_alive_interval(timing.election / 2)
             .keep_alive_timeout(timing.election)
             .keep_alive_while_idle(true)
+            .http2_reset_stream_duration(FORGET)
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(2 * WINDOW)
             .connect_with_connector_lazy(way.among(urls));

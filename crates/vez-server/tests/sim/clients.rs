@@ -63,6 +63,8 @@ impl Town {
             .connect_timeout(Duration::from_secs(1))
             .http2_keep_alive_interval(Duration::from_secs(1))
             .keep_alive_timeout(Duration::from_secs(1))
+            // By the system's clock, which no simulation has: longer than any of them takes.
+            .http2_reset_stream_duration(Duration::from_mins(1))
             .connect_with_connector_lazy(Dial(Arc::clone(&self.net)))
     }
 
