@@ -205,7 +205,7 @@ impl RaftNetworkV2<Types> for Link {
     /// connection is still alive is for its pings to find out.
     ///
     /// The first word is waited for before anybody is called: the pause that openraft makes after a
-    /// failure is in front of it. A member that is not there at all would be called without a pause.
+    /// failure is in front of it. A member that is not there at all would be called without one.
     fn stream_append<'s, S>(
         &'s mut self,
         input: S,

@@ -18,7 +18,8 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 use vez_api::etcdserverpb::lease_client::LeaseClient;
 use vez_api::etcdserverpb::{
-    LeaseGrantRequest, LeaseKeepAliveRequest, PutRequest, RangeRequest, kv_client::KvClient,
+    Compare, LeaseGrantRequest, LeaseKeepAliveRequest, PutRequest, RangeRequest, RequestOp,
+    TxnRequest, compare, kv_client::KvClient, request_op,
 };
 use vez_api::v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient};
 use vez_client::{Client, Options};
@@ -134,18 +135,50 @@ impl Ways {
     }
 }
 
+/// Writes a number, if what is there is smaller: what nobody answered in time may still be on its
+/// way, and must not undo what was written after it.
+fn counting_up(writer: usize, number: u64) -> TxnRequest {
+    let key = Bytes::from(format!("writer/{writer}"));
+    let compare = match number {
+        0 => Compare {
+            target: compare::CompareTarget::Create.into(),
+            target_union: Some(compare::TargetUnion::CreateRevision(0)),
+            key: key.clone(),
+            ..Compare::default()
+        },
+        _ => Compare {
+            result: compare::CompareResult::Less.into(),
+            target: compare::CompareTarget::Value.into(),
+            target_union: Some(compare::TargetUnion::Value(digits(number))),
+            key: key.clone(),
+            ..Compare::default()
+        },
+    };
+    let put = PutRequest { key, value: digits(number), ..PutRequest::default() };
+    let put = RequestOp { request: Some(request_op::Request::RequestPut(put)) };
+    TxnRequest { compare: vec![compare], success: vec![put], ..TxnRequest::default() }
+}
+
+/// As long for every number, so that the order of texts is that of numbers.
+fn digits(number: u64) -> Bytes {
+    format!("{number:020}").into()
+}
+
 pub(crate) async fn write(town: Town, writer: usize) {
     let mut ways = Ways::new(&town, writer);
+    // Whoever made it: it is there then.
+    while town.soon(KvClient::new(ways.now()).txn(counting_up(writer, 0))).await.is_none() {
+        if town.judge.is_over() {
+            return;
+        }
+        ways.move_on().await;
+    }
     while !town.judge.is_over() {
         town.idle().await;
         let number = town.judge.writes(writer);
-        let put = PutRequest {
-            key: format!("writer/{writer}").into(),
-            value: number.to_string().into(),
-            ..PutRequest::default()
-        };
-        match town.soon(KvClient::new(ways.now()).put(put)).await {
+        match town.soon(KvClient::new(ways.now()).txn(counting_up(writer, number))).await {
             Some(answer) => {
+                assert!(answer.succeeded, "writer {writer} alone writes there, not {number} yet");
                 let revision = answer.header.expect("a header").revision;
                 town.judge.acknowledged(writer, number, revision);
             }
