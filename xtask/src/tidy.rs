@@ -160,7 +160,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "vez-tls",
         ],
     ),
-    ("vez-tls", &["rustls", "thiserror", "tokio", "tokio-rustls", "tracing"]),
+    ("vez-tls", &["rustls", "thiserror", "tokio", "tokio-rustls", "tokio-util", "tracing"]),
     ("vez-journal", &["crc32fast", "thiserror"]),
     ("vez-api", &["bytes", "prost", "tonic", "tonic-prost"]),
     (

@@ -9,7 +9,7 @@ use tonic::{Response, Status};
 use vez_api::etcdserverpb::kv_client::KvClient;
 use vez_api::etcdserverpb::{RangeRequest, RangeResponse, TxnRequest, TxnResponse};
 use vez_tls::ClientFiles as Tls;
-use vez_tls::net::{Net, System};
+use vez_tls::net::{FORGET, Net, System};
 
 use crate::backoff::Backoff;
 use crate::election::{Leader, Observer};
@@ -68,10 +68,6 @@ pub(crate) struct Answer<T> {
 /// in five seconds.
 const PING_EVERY: Duration = Duration::from_secs(10);
 const PONG_WITHIN: Duration = Duration::from_secs(5);
-
-/// A call that was given up is remembered this long, for an answer that comes late. It goes by the
-/// system's clock, also where time is simulated: longer than any simulation takes.
-const FORGET: Duration = Duration::from_mins(1);
 
 const EXPECTED: &str = "expected http://HOST:PORT or https://HOST:PORT";
 

@@ -40,7 +40,7 @@ impl Service<Uri> for Way {
             let port = uri.port_u16().unwrap_or_default();
             let socket = net.connect(host.trim_matches(['[', ']']), port).await?;
             Ok(TokioIo::new(match tls {
-                None => Stream::Plain(socket),
+                None => vez_tls::plain(socket),
                 Some(connector) => connector.connect(host, socket).await?,
             }))
         })

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use tokio::net::TcpStream;
+use vez_tls::net::tcp;
 use vez_tls::{Acceptor, ClientFiles, Connector, Identity, ServerFiles};
 
 pub use vez_tls::Error as TlsError;
@@ -40,13 +41,13 @@ impl Tls {
 pub(crate) async fn connect(address: &str, tls: Option<&Tls>) -> io::Result<Stream> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
-    let Some(tls) = tls else { return Ok(Stream::Plain(stream.into())) };
+    let Some(tls) = tls else { return Ok(vez_tls::plain(tcp(stream))) };
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
-    tls.connector.connect(host, stream.into()).await
+    tls.connector.connect(host, tcp(stream)).await
 }
 
 pub(crate) async fn accept(stream: TcpStream, tls: Option<&Tls>) -> io::Result<Stream> {
     stream.set_nodelay(true)?;
-    let Some(tls) = tls else { return Ok(Stream::Plain(stream.into())) };
-    tls.acceptor.accept(stream.into()).await
+    let Some(tls) = tls else { return Ok(vez_tls::plain(tcp(stream))) };
+    tls.acceptor.accept(tcp(stream)).await
 }

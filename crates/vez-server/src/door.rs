@@ -12,13 +12,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::{Connected, TcpConnectInfo};
-use vez_tls::net::{Listener, Socket};
+use vez_tls::net::{Listener, Net as _, Socket, System};
 use vez_tls::{Acceptor, Stream};
 
+use crate::serve::Listen;
 use crate::watched;
 
 /// How long a caller may take to shake hands.
@@ -97,6 +99,37 @@ impl Doors {
     }
 }
 
+/// A door for others than clients and members, where callers are let in in the same way.
+pub struct Door {
+    callers: ReceiverStream<io::Result<Caller>>,
+    at: Listen,
+    /// It is closed with this.
+    _stop: watched::Sender<bool>,
+}
+
+impl Door {
+    pub async fn open(at: Listen, tls: Option<Acceptor>, most: usize) -> io::Result<Self> {
+        let listener = System.listen(at.address).await?;
+        let at = Listen { address: listener.address()?, ..at };
+        let (stop, stopped) = watched::channel(false);
+        let callers = open(listener, tls.map(Arc::new), Arc::new(Doors::new(most)), stopped);
+        Ok(Self { callers, at, _stop: stop })
+    }
+
+    /// Where it is: a port may have been free to choose.
+    pub fn at(&self) -> Listen {
+        self.at
+    }
+
+    /// Whoever comes in next.
+    pub async fn next(&mut self) -> Caller {
+        match self.callers.next().await {
+            Some(Ok(caller)) => caller,
+            _ => std::future::pending().await,
+        }
+    }
+}
+
 /// Lets callers in until the server stops.
 pub(crate) fn open(
     listener: Box<dyn Listener>,
@@ -135,7 +168,7 @@ async fn let_in(
         let (doors, enter) = (Arc::clone(doors), enter.clone());
         match tls.clone() {
             None => {
-                enter.send(Ok(Caller::new(Stream::Plain(stream), peer, permit))).await.ok();
+                enter.send(Ok(Caller::new(vez_tls::plain(stream), peer, permit))).await.ok();
             }
             Some(tls) => {
                 tokio::spawn(async move {
@@ -162,18 +195,21 @@ async fn shake_hands(
     None
 }
 
-/// A client's connection; its place is free again when this is dropped.
+/// A caller's connection; its place is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Caller {
+pub struct Caller {
     stream: Stream,
-    info: TcpConnectInfo,
+    peer: SocketAddr,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Caller {
     fn new(stream: Stream, peer: SocketAddr, permit: OwnedSemaphorePermit) -> Self {
-        let info = TcpConnectInfo { local_addr: None, remote_addr: Some(peer) };
-        Self { stream, info, _permit: permit }
+        Self { stream, peer, _permit: permit }
+    }
+
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
     }
 }
 
@@ -181,7 +217,7 @@ impl Connected for Caller {
     type ConnectInfo = TcpConnectInfo;
 
     fn connect_info(&self) -> TcpConnectInfo {
-        self.info.clone()
+        TcpConnectInfo { local_addr: None, remote_addr: Some(self.peer) }
     }
 }
 

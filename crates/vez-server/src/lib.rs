@@ -18,4 +18,5 @@ pub mod state;
 pub mod store;
 pub mod watched;
 
+pub use door::{Caller, Door};
 pub use serve::{Limits, Listen, Options, Server, Site, StartError};

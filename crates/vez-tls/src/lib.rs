@@ -6,10 +6,8 @@
 pub mod net;
 mod pem;
 mod renewed;
-mod stream;
 
 pub use pem::Error;
-pub use stream::Stream;
 
 use std::io;
 use std::path::PathBuf;
@@ -18,10 +16,18 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ServerConfig};
-use tokio_rustls::{TlsAcceptor, TlsConnector};
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+use tokio_util::either::Either;
 
 use self::net::Socket;
 use self::renewed::Renewed;
+
+/// A connection to be read from and written to, plain or encrypted.
+pub type Stream = Either<Socket, Box<TlsStream<Socket>>>;
+
+pub fn plain(socket: Socket) -> Stream {
+    Either::Left(socket)
+}
 
 /// What a side that is connected to shows, and asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +86,7 @@ impl Acceptor {
 
     pub async fn accept(&self, stream: Socket) -> io::Result<Stream> {
         let accepted = TlsAcceptor::from(self.0.now()).accept(stream).await?;
-        Ok(Stream::Tls(Box::new(accepted.into())))
+        Ok(Either::Right(Box::new(accepted.into())))
     }
 }
 
@@ -109,6 +115,6 @@ impl Connector {
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let name = ServerName::try_from(host).map_err(io::Error::other)?;
         let connected = TlsConnector::from(self.0.now()).connect(name, stream).await?;
-        Ok(Stream::Tls(Box::new(connected.into())))
+        Ok(Either::Right(Box::new(connected.into())))
     }
 }

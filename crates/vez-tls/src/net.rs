@@ -1,13 +1,14 @@
 //! Where connections come from: the system, or whatever a test has in its place.
 
 use std::fmt::Debug;
-use std::io::{self, IoSlice};
+use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_util::either::Either;
 
 /// What a network answers, in its time.
 pub type Soon<'a, T> = Pin<Box<dyn Future<Output = io::Result<T>> + Send + 'a>>;
@@ -34,17 +35,19 @@ pub trait Wire: AsyncRead + AsyncWrite + Debug + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Debug + Send + Unpin> Wire for T {}
 
 /// A bare connection. The system's are known by their type, for speed.
-#[derive(Debug)]
-pub enum Socket {
-    Tcp(TcpStream),
-    Other(Box<dyn Wire>),
+pub type Socket = Either<TcpStream, Box<dyn Wire>>;
+
+pub fn tcp(stream: TcpStream) -> Socket {
+    Either::Left(stream)
 }
 
-impl From<TcpStream> for Socket {
-    fn from(stream: TcpStream) -> Self {
-        Self::Tcp(stream)
-    }
+pub fn other(wire: impl Wire + 'static) -> Socket {
+    Either::Right(Box::new(wire))
 }
+
+/// How long whoever gives up a call remembers it, for an answer that comes late. HTTP/2 goes by the
+/// system's clock there, whatever the network: so it is longer than any simulation takes.
+pub const FORGET: Duration = Duration::from_mins(1);
 
 /// The system's own network.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,7 +58,7 @@ impl Net for System {
         Box::pin(async move {
             let stream = TcpStream::connect((host, port)).await?;
             stream.set_nodelay(true)?;
-            Ok(Socket::Tcp(stream))
+            Ok(tcp(stream))
         })
     }
 
@@ -77,65 +80,7 @@ impl Listener for TcpListener {
             let (stream, peer) = self.accept().await?;
             // It matters for speed only.
             stream.set_nodelay(true).ok();
-            Ok((Socket::Tcp(stream), peer))
+            Ok((tcp(stream), peer))
         })
-    }
-}
-
-impl AsyncRead for Socket {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Self::Other(wire) => Pin::new(wire).poll_read(cx, buffer),
-        }
-    }
-}
-
-impl AsyncWrite for Socket {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Self::Other(wire) => Pin::new(wire).poll_write(cx, bytes),
-        }
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        parts: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_write_vectored(cx, parts),
-            Self::Other(wire) => Pin::new(wire).poll_write_vectored(cx, parts),
-        }
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        match self {
-            Self::Tcp(stream) => stream.is_write_vectored(),
-            Self::Other(wire) => wire.is_write_vectored(),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_flush(cx),
-            Self::Other(wire) => Pin::new(wire).poll_flush(cx),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Tcp(stream) => Pin::new(stream).poll_shutdown(cx),
-            Self::Other(wire) => Pin::new(wire).poll_shutdown(cx),
-        }
     }
 }

@@ -21,6 +21,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use vez_api::peer::peer_client::PeerClient;
 use vez_api::peer::{SnapshotPart, TransferRequest, snapshot_part};
+use vez_tls::net::FORGET;
 
 use super::Timing;
 use super::card::Card;
@@ -39,9 +40,6 @@ pub(super) const TO: &str = "vez-to";
 pub(super) const WINDOW: u32 = 8 << 20;
 /// The largest word: entries of a mebibyte, or one that is larger by itself.
 pub(super) const WORD_BYTES: usize = 64 << 20;
-/// A call that was given up is remembered this long, for an answer that comes late. It goes by the
-/// system's clock, also where time is simulated: longer than any simulation takes.
-const FORGET: Duration = Duration::from_mins(1);
 /// A snapshot is sent in parts of this size, and no more than so many of them a second, so that
 /// what the members must hear in time is not held up by it.
 const PART_BYTES: usize = 256 << 10;

@@ -45,7 +45,7 @@ impl Way {
             (None, Some("https")) => Err(io::Error::other(format!(
                 "{url}: expected --peer-cert-file and --peer-trusted-ca-file for https://"
             ))),
-            _ => Ok(Stream::Plain(socket)),
+            _ => Ok(vez_tls::plain(socket)),
         }
     }
 }

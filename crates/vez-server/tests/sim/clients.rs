@@ -23,7 +23,7 @@ use vez_api::etcdserverpb::{
 };
 use vez_api::v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient};
 use vez_client::{Client, Options};
-use vez_tls::net::{Net, Socket};
+use vez_tls::net::{FORGET, Net, Socket};
 
 use crate::judge::{Judge, WRITERS};
 
@@ -64,8 +64,7 @@ impl Town {
             .connect_timeout(Duration::from_secs(1))
             .http2_keep_alive_interval(Duration::from_secs(1))
             .keep_alive_timeout(Duration::from_secs(1))
-            // By the system's clock, which no simulation has: longer than any of them takes.
-            .http2_reset_stream_duration(Duration::from_mins(1))
+            .http2_reset_stream_duration(FORGET)
             .connect_with_connector_lazy(Dial(Arc::clone(&self.net)))
     }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use turmoil::net::{TcpListener, TcpStream};
-use vez_tls::net::{Listener, Net, Socket, Soon};
+use vez_tls::net::{Listener, Net, Socket, Soon, other};
 
 /// More calls than anybody makes in a run who pauses between them: without a pause, time would
 /// stand still for ever.
@@ -23,7 +23,7 @@ impl Net for Simulated {
                 crate::panics::note(format!("{host} is called without a pause"));
                 std::future::pending::<()>().await;
             }
-            Ok(Socket::Other(Box::new(TcpStream::connect((host, port)).await?)))
+            Ok(other(TcpStream::connect((host, port)).await?))
         })
     }
 
@@ -51,7 +51,7 @@ impl Listener for Door {
     fn accept(&self) -> Soon<'_, (Socket, SocketAddr)> {
         Box::pin(async move {
             let (stream, peer) = self.0.accept().await?;
-            Ok((Socket::Other(Box::new(stream)), peer))
+            Ok((other(stream), peer))
         })
     }
 }

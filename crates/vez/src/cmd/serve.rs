@@ -11,7 +11,6 @@ use std::io::IsTerminal as _;
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use anyhow::Context as _;
 use axum::Extension;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
@@ -188,9 +187,7 @@ impl Serve {
         let mut interrupted = signal(SignalKind::interrupt())?;
         let mut terminated = signal(SignalKind::terminate())?;
         let mut hung_up = signal(SignalKind::hangup())?;
-        let pages = Pages::open(settings.pages, settings.pages_tls)
-            .await
-            .with_context(|| format!("cannot listen at {}", self.listen_metrics_urls))?;
+        let pages = Pages::open(settings.pages, settings.options.tls.as_ref()).await?;
         let pages_at = pages.url();
         let data_dir = settings.options.data_dir.clone();
         let mut server = tokio::select! {

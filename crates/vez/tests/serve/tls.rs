@@ -8,6 +8,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use vez_tls::net::tcp;
 use vez_tls::{ClientFiles, Connector};
 
 use crate::server::{Server, directory, is_there, serve_at};
@@ -128,7 +129,7 @@ async fn page(server: &Server, ca: &str, head: &str) -> io::Result<String> {
     let files = ClientFiles { servers: ca.into(), identity: None };
     let connector = Connector::load(files, &["http/1.1"]).expect("certificates");
     let stream = tokio::net::TcpStream::connect(&server.pages).await?;
-    let mut stream = connector.connect("127.0.0.1", stream.into()).await?;
+    let mut stream = connector.connect("127.0.0.1", tcp(stream)).await?;
     stream.write_all(format!("{head}\r\nConnection: close\r\n\r\n").as_bytes()).await?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await?;

@@ -15,7 +15,6 @@ use super::config::Mistakes;
 pub(super) struct Settings {
     pub(super) options: Options,
     pub(super) pages: Listen,
-    pub(super) pages_tls: Option<Acceptor>,
 }
 
 impl Settings {
@@ -50,11 +49,10 @@ impl Serve {
         }
         let pages = listen(&self.listen_metrics_urls, &CLIENTS, has_tls, self.insecure);
         let pages = pages.map_err(|why| mistakes.push(why)).ok();
-        let (tls, pages_tls) = self.tls().unwrap_or_else(|why| {
+        let tls = self.tls().unwrap_or_else(|why| {
             mistakes.push(why);
-            (None, None)
+            None
         });
-        let pages_tls = pages_tls.filter(|_| pages.is_some_and(|listen| listen.tls));
         if tls.is_some() && listen_client.iter().chain(&pages).all(|listen| !listen.tls) {
             mistakes.push(
                 "--cert-file: nobody would see it; expected https:// in --listen-client-urls or \
@@ -76,7 +74,7 @@ impl Serve {
             return Err(Mistakes(mistakes));
         };
         let options = Options { membership, timing, ..self.options(listen_client, tls) };
-        Ok(Settings { options, pages, pages_tls })
+        Ok(Settings { options, pages })
     }
 
     fn options(&self, listen_client: Vec<Listen>, tls: Option<ServerFiles>) -> Options {
@@ -102,16 +100,15 @@ impl Serve {
         }
     }
 
-    /// The certificates, if there are any, for clients and for browsers; that they can be used is
-    /// seen here.
-    fn tls(&self) -> Result<(Option<ServerFiles>, Option<Acceptor>), String> {
+    /// The certificates, if there are any; that they can be used is seen here.
+    fn tls(&self) -> Result<Option<ServerFiles>, String> {
         let clients = self.trusted_ca_file.clone();
         if self.client_cert_auth && clients.is_none() {
             return Err("--client-cert-auth: expected --trusted-ca-file, too".to_owned());
         }
         let (certificate, key) = match (self.cert_file.clone(), self.key_file.clone()) {
             (Some(certificate), Some(key)) => (certificate, key),
-            (None, None) if clients.is_none() => return Ok((None, None)),
+            (None, None) if clients.is_none() => return Ok(None),
             (None, None) => {
                 return Err(
                     "--trusted-ca-file: expected --cert-file and --key-file, too".to_owned()
@@ -120,8 +117,8 @@ impl Serve {
             _ => return Err("--cert-file and --key-file come together".to_owned()),
         };
         let files = ServerFiles { certificate, key, clients };
-        let loaded = Acceptor::load(files.clone(), &["http/1.1"]);
-        Ok((Some(files), Some(loaded.map_err(|error| error.to_string())?)))
+        Acceptor::load(files.clone(), &[]).map_err(|error| error.to_string())?;
+        Ok(Some(files))
     }
 
     fn numbers(&self) -> Vec<String> {
