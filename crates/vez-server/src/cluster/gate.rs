@@ -151,8 +151,9 @@ impl Peer for Gate {
             let heard = Arc::clone(&heard);
             async move {
                 let word = tokio::select! {
-                    word = words.message() => word.ok()??,
+                    biased;
                     _ = stage.wait_for(|stage| *stage == Stage::Left) => return None,
+                    word = words.message() => word.ok()??,
                 };
                 heard.now();
                 let request = words::to_append(word).inspect_err(|damage| {
