@@ -17,11 +17,8 @@ use crate::trio::Trio;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_one_slow_disk_all_goes_on_and_nothing_is_lost() {
     let Some(disk) = ColdDisk::mount() else { return };
-    let mut trio = Trio::new();
-    trio.set_directory(0, disk.place.join("data"));
-    trio.run_all();
+    let mut trio = Trio::start_with(&disk, 0).await;
     let thaw = Thaw(&disk);
-    trio.have_lead(0).await;
     let history = History::begin(&trio);
     history.goes_on(10).await;
     let is_over = AtomicBool::new(false);
@@ -79,10 +76,7 @@ impl Drop for Filling {
 /// The first has a full disk, and this one leads.
 async fn with_one_full_disk(leader: usize) {
     let Some(disk) = ColdDisk::mount() else { return };
-    let mut trio = Trio::new();
-    trio.set_directory(0, disk.place.join("data"));
-    trio.run_all();
-    trio.have_lead(leader).await;
+    let mut trio = Trio::start_with(&disk, leader).await;
     let history = History::begin(&trio);
     history.goes_on(10).await;
     let filling = Filling::of(&disk);

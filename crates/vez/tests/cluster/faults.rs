@@ -141,11 +141,8 @@ async fn without_a_majority_nothing_is_written_and_that_is_said_soon() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_leader_whose_disk_hangs_hands_over_and_comes_back_when_it_is_well() {
     let Some(disk) = ColdDisk::mount() else { return };
-    let mut trio = Trio::new();
-    trio.set_directory(0, disk.place.join("data"));
-    trio.run_all();
+    let trio = Trio::start_with(&disk, 0).await;
     let thaw = Thaw(&disk);
-    trio.have_lead(0).await;
     let history = History::begin(&trio);
     history.goes_on(10).await;
     assert!(disk.freeze());

@@ -13,6 +13,7 @@ use tonic::transport::{Channel, Endpoint};
 use vez_api::etcdserverpb::maintenance_client::MaintenanceClient;
 use vez_api::etcdserverpb::{MoveLeaderRequest, StatusRequest};
 
+use crate::cold_disk::ColdDisk;
 use crate::net::Net;
 use crate::server::{Server, directory, serve_at};
 
@@ -98,9 +99,13 @@ impl Trio {
         std::mem::replace(&mut self.flags, flags)
     }
 
-    /// Where a member that was never started will keep its data.
-    pub(crate) fn set_directory(&mut self, member: usize, directory: PathBuf) {
-        self.directories[member] = directory;
+    /// The first member has its data on this disk, and all have this leader.
+    pub(crate) async fn start_with(disk: &ColdDisk, leader: usize) -> Self {
+        let mut trio = Self::new();
+        trio.directories[0] = disk.place.join("data");
+        trio.run_all();
+        trio.have_lead(leader).await;
+        trio
     }
 
     /// What a member that was never started will find in its environment.
