@@ -6,10 +6,9 @@ mod soak;
 
 use std::time::Duration;
 
-use crate::measure::Rates;
-use crate::serve::beside;
-use crate::serve::load::{Crowd, struggle};
+use crate::serve::load::{Crowd, compete, hand_over};
 use crate::serve::servers::{Kind, Server};
+use crate::serve::{RIVALS, beside};
 use crate::sim::Scale;
 use crate::table::{Table, Target};
 use failover::Fault;
@@ -17,8 +16,6 @@ pub(crate) use soak::soak;
 
 const MEMBERS: usize = 3;
 const KINDS: [Kind; 3] = [Kind::Vez, Kind::Etcd, Kind::ZooKeeper];
-/// Who wants the same lock.
-const RIVALS: usize = 16;
 
 pub(crate) fn measure(scale: Scale) -> Table {
     let mut table = Table::default();
@@ -75,18 +72,7 @@ async fn own_locks(
     for servers in clusters {
         crowds.push(Crowd::gather(servers, size).await?);
     }
-    let mut rates = vec![Rates::default(); clusters.len()];
-    let mut medians = rates.clone();
-    for round in 0..=scale.pick(7, 3) {
-        for (place, crowd) in crowds.iter_mut().enumerate() {
-            let load = crowd.cycle(span).await?;
-            // Whoever is cold has a turn that is not counted.
-            if 0 < round {
-                rates[place].push(load.rate);
-                medians[place].push(load.median_ms());
-            }
-        }
-    }
+    let [rates, medians] = compete(&mut crowds, scale.pick(7, 3), span).await?;
     if size == 1 {
         let name = ("three members: lock and unlock, 1 client, median", "ms");
         beside(table, &kinds(clusters), name, &medians, &[(Kind::Etcd, Target::AtMost(0.6))]);
@@ -101,15 +87,8 @@ async fn own_locks(
 async fn one_lock(table: &mut Table, clusters: &[Vec<Server>], scale: Scale) -> anyhow::Result<()> {
     eprintln!("measuring {RIVALS} clients of three members that want the same lock …");
     let span = Duration::from_millis(scale.pick(5_000, 2_000).into());
-    let mut rates = vec![Rates::default(); clusters.len()];
-    for round in 0..=scale.pick(5, 2) {
-        for (place, servers) in clusters.iter().enumerate() {
-            let outcome = struggle(servers, &format!("same-{round}"), RIVALS, span).await?;
-            if 0 < round {
-                rates[place].push(outcome.hand_overs);
-            }
-        }
-    }
+    let services: Vec<_> = clusters.iter().map(Vec::as_slice).collect();
+    let [rates, _] = hand_over(&services, RIVALS, scale.pick(5, 2), span).await?;
     let name = format!("three members: hand-overs, {RIVALS} clients, one lock");
     beside(table, &kinds(clusters), (&name, "/s"), &rates, &[(Kind::Etcd, Target::AtLeast(10.0))]);
     Ok(())

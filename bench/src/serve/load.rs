@@ -5,19 +5,21 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use crate::measure::Rates;
+
 use super::client::Client;
 use super::servers::Server;
 
 /// What came of a span under load.
-pub(crate) struct Load {
+struct Load {
     /// Locked and unlocked, a second.
-    pub(crate) rate: f64,
+    rate: f64,
     /// How long each cycle took, shortest first.
     cycles: Vec<Duration>,
 }
 
 impl Load {
-    pub(crate) fn median_ms(&self) -> f64 {
+    fn median_ms(&self) -> f64 {
         self.cycles[self.cycles.len() / 2].as_secs_f64() * 1_000.0
     }
 }
@@ -35,7 +37,7 @@ impl Crowd {
         Ok(Self(clients))
     }
 
-    pub(crate) async fn cycle(&mut self, span: Duration) -> anyhow::Result<Load> {
+    async fn cycle(&mut self, span: Duration) -> anyhow::Result<Load> {
         let began = Instant::now();
         let mut tasks = JoinSet::new();
         for mut client in self.0.drain(..) {
@@ -62,16 +64,60 @@ impl Crowd {
     }
 }
 
+/// Has crowds take turns: how many cycles each makes a second, and how long one takes at the
+/// median, in milliseconds.
+pub(crate) async fn compete(
+    crowds: &mut [Crowd],
+    rounds: u32,
+    span: Duration,
+) -> anyhow::Result<[Vec<Rates>; 2]> {
+    let mut rates = vec![Rates::default(); crowds.len()];
+    let mut medians = rates.clone();
+    for round in 0..=rounds {
+        for (place, crowd) in crowds.iter_mut().enumerate() {
+            let load = crowd.cycle(span).await?;
+            // Whoever is cold has a turn that is not counted.
+            if 0 < round {
+                rates[place].push(load.rate);
+                medians[place].push(load.median_ms());
+            }
+        }
+    }
+    Ok([rates, medians])
+}
+
+/// Has services take turns with so many clients that want one lock: how many hand-overs each makes
+/// a second, and how long somebody waited at most, in turns.
+pub(crate) async fn hand_over(
+    services: &[&[Server]],
+    size: usize,
+    rounds: u32,
+    span: Duration,
+) -> anyhow::Result<[Vec<Rates>; 2]> {
+    let mut rates = vec![Rates::default(); services.len()];
+    let mut waits = rates.clone();
+    for round in 0..=rounds {
+        for (place, servers) in services.iter().enumerate() {
+            let outcome = struggle(servers, &format!("same-{round}"), size, span).await?;
+            if 0 < round {
+                rates[place].push(outcome.hand_overs);
+                waits[place].push(outcome.longest_wait);
+            }
+        }
+    }
+    Ok([rates, waits])
+}
+
 /// What came of many clients that want the same lock.
-pub(crate) struct Struggle {
+struct Struggle {
     /// From one to the next, a second.
-    pub(crate) hand_overs: f64,
+    hand_overs: f64,
     /// The longest anybody waited, in turns: 1 is the time that the others need at the mean.
-    pub(crate) longest_wait: f64,
+    longest_wait: f64,
 }
 
 /// As many at each of these servers, which are one service.
-pub(crate) async fn struggle(
+async fn struggle(
     servers: &[Server],
     name: &str,
     size: usize,

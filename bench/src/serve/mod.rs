@@ -14,13 +14,13 @@ use crate::measure::Rates;
 use crate::sim::Scale;
 use crate::table::{Table, Target};
 use held::Held;
-use load::{Crowd, struggle};
+use load::{Crowd, compete, hand_over};
 use servers::{Kind, Server};
 use watch::Watchers;
 
 const CYCLES: &str = "cycles/s";
 /// Who wants the same lock.
-const RIVALS: usize = 16;
+pub(crate) const RIVALS: usize = 16;
 
 pub(crate) fn measure(scale: Scale) -> Table {
     let mut table = Table::default();
@@ -85,18 +85,7 @@ async fn own_locks(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
         for server in &servers {
             crowds.push(Crowd::gather(slice::from_ref(server), size).await?);
         }
-        let mut rates = vec![Rates::default(); servers.len()];
-        let mut medians = rates.clone();
-        for round in 0..=scale.pick(7, 3) {
-            for (place, crowd) in crowds.iter_mut().enumerate() {
-                let load = crowd.cycle(span).await?;
-                // Whoever is cold has a turn that is not counted.
-                if 0 < round {
-                    rates[place].push(load.rate);
-                    medians[place].push(load.median_ms());
-                }
-            }
-        }
+        let [mut rates, medians] = compete(&mut crowds, scale.pick(7, 3), span).await?;
         if size == 1 {
             let name = ("lock and unlock, 1 client, median", "ms");
             beside(table, &kinds(&servers), name, &medians, &[(Kind::Etcd, Target::AtMost(0.6))]);
@@ -118,23 +107,11 @@ async fn one_lock(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
     eprintln!("measuring {RIVALS} clients that want the same lock …");
     let servers = start(&[Kind::Vez, Kind::Etcd, Kind::ZooKeeper], table)?;
     let span = Duration::from_millis(scale.pick(5_000, 2_000).into());
-    let mut rates = vec![Rates::default(); servers.len()];
-    let mut waits = Rates::default();
-    for round in 0..=scale.pick(5, 2) {
-        for (place, server) in servers.iter().enumerate() {
-            let server = slice::from_ref(server);
-            let outcome = struggle(server, &format!("same-{round}"), RIVALS, span).await?;
-            if 0 < round {
-                rates[place].push(outcome.hand_overs);
-                if place == 0 {
-                    waits.push(outcome.longest_wait);
-                }
-            }
-        }
-    }
+    let services: Vec<_> = servers.iter().map(slice::from_ref).collect();
+    let [rates, waits] = hand_over(&services, RIVALS, scale.pick(5, 2), span).await?;
     let name = format!("hand-overs, {RIVALS} clients, one lock");
     beside(table, &kinds(&servers), (&name, "/s"), &rates, &[(Kind::Etcd, Target::AtLeast(10.0))]);
-    let (name, longest) = ("longest wait there, in rounds of all others", waits.median());
+    let (name, longest) = ("longest wait there, in rounds of all others", waits[0].median());
     table.compare(name, (longest, "rounds"), ("one", 1.0), longest, Some(Target::AtMost(3.0)));
     Ok(())
 }
