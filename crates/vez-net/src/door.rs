@@ -214,7 +214,10 @@ impl Door {
             tokio::select! {
                 frame = frames.next() => match frame? {
                     Frame::Letter(Letter { number, parcel }) => {
-                        let mut last = caller.heard.lock().await;
+                        let mut last = match caller.heard.try_lock() {
+                            Ok(last) => last,
+                            Err(_) => caller.heard.lock().await,
+                        };
                         if caller.connections.load(Ordering::Relaxed) != connection {
                             return Ok(());
                         }

@@ -40,6 +40,8 @@ pub enum Asked {
 pub struct Outbox {
     /// Whether to tell in words what happens.
     pub tells: bool,
+    /// Whether anything outlives the process.
+    pub keeps: bool,
     /// What must survive, if that changed: to be safe before anything else is done.
     pub durable: Option<Vec<u8>>,
     pub effects: Vec<Out>,
@@ -122,10 +124,12 @@ impl<P: Protocol> Process<P> {
             self.step(Event::Message { from: self.me, message });
         }
         let state = self.state.as_ref().expect("it is up");
-        let durable = state.durable();
-        if durable != self.saved {
-            out.durable = Some(postcard::to_allocvec(&durable).expect("plain data"));
-            self.saved = durable;
+        if out.keeps {
+            let durable = state.durable();
+            if durable != self.saved {
+                out.durable = Some(postcard::to_allocvec(&durable).expect("plain data"));
+                self.saved = durable;
+            }
         }
         if out.tells {
             let picture = describe(state);

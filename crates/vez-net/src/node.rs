@@ -189,7 +189,8 @@ impl Node {
         mut orders: mpsc::Receiver<Order>,
         told: mpsc::UnboundedSender<Told>,
     ) -> Result<(), NodeError> {
-        let mut out = Outbox { tells: self.record.is_some(), ..Outbox::default() };
+        let (tells, keeps) = (self.record.is_some(), self.store.is_some());
+        let mut out = Outbox { tells, keeps, ..Outbox::default() };
         let counters = Arc::clone(&self.counters);
         // Lasts from turn to turn: to begin waiting anew would cost every message a lock.
         let warned = counters.warned();
@@ -216,6 +217,12 @@ impl Node {
                 }
             };
             tokio::select! {
+                // No dice for every message. Who is flooded still obeys, and timers had their turn.
+                biased;
+                order = orders.recv() => match order {
+                    None | Some(Order::Stop) => return Ok(()),
+                    Some(order) => self.obey(order, &mut out, &told)?,
+                },
                 event = self.events.recv() => match event {
                     Some(Event::Heard { from, parcel }) => {
                         self.hear(from, &parcel, &mut out, &told)?;
@@ -227,10 +234,6 @@ impl Node {
                         self.counters.warn(format!("{peer} refuses us: {why}"));
                     }
                     None => return Ok(()),
-                },
-                order = orders.recv() => match order {
-                    None | Some(Order::Stop) => return Ok(()),
-                    Some(order) => self.obey(order, &mut out, &told)?,
                 },
                 () = &mut warned => {
                     warned.set(counters.warned());
@@ -404,8 +407,10 @@ impl Node {
                 let extra = self.chance.below_u64(width.saturating_add(1));
                 let micros = after.start().as_micros().saturating_add(extra);
                 self.timers.insert(timer, Instant::now() + Duration::from_micros(micros));
-                let until = Time::from_micros(clock::now().as_micros() as u64 + micros);
-                tell(What::Arm { kind, text, until });
+                if tells {
+                    let until = Time::from_micros(clock::now().as_micros() as u64 + micros);
+                    tell(What::Arm { kind, text, until });
+                }
             }
             Out::Disarm { timer, kind, text } => {
                 self.timers.remove(&timer);

@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::net::{TcpListener, UdpSocket};
 use tokio::sync::mpsc;
@@ -12,22 +11,16 @@ use vez_core::NodeId;
 use crate::counters::Counters;
 use crate::door::Door;
 use crate::group::Group;
-use crate::link::{LOSSY_MAX, Link, WAITING_MAX};
+use crate::link::{Line, Link};
 use crate::node::{Event, NodeError};
 use crate::tls::Tls;
 use crate::udp::Air;
 use crate::wire::{Greeting, Parcel};
 
 pub(crate) enum Ways {
-    Links { links: Vec<Option<Way>>, ids: Vec<u64>, is_lossy: bool, counters: Arc<Counters> },
+    /// The way to each of the others.
+    Lines(Vec<Option<Arc<Line>>>),
     Air(Air),
-}
-
-/// The way to one peer.
-pub(crate) struct Way {
-    letters: mpsc::Sender<(u64, Parcel)>,
-    /// The peer's latest life that anybody here has heard of.
-    latest: Arc<AtomicU64>,
 }
 
 /// What it takes to open them.
@@ -42,16 +35,10 @@ pub(crate) struct Call<'a> {
 impl Ways {
     pub(crate) fn send(&self, to: NodeId, parcel: Parcel) {
         match self {
-            Self::Links { links, ids, is_lossy, counters } => {
-                let link = links[to.index()].as_ref();
-                let send = |link: &Way| {
-                    let life = link.latest.load(Ordering::Relaxed);
-                    link.letters.try_send((life, parcel)).is_err()
-                };
-                match link.is_some_and(send) {
-                    true if *is_lossy => counters.unsent(),
-                    true => counters.overflowed(ids[to.index()]),
-                    false => (),
+            Self::Lines(lines) => {
+                // Who has left the group hears nothing.
+                if let Some(line) = &lines[to.index()] {
+                    line.say(parcel);
                 }
             }
             Self::Air(air) => air.send(to, parcel),
@@ -113,29 +100,25 @@ impl Call<'_> {
         };
         let latest: Vec<_> = door.callers.iter().map(|caller| Arc::clone(&caller.latest)).collect();
         tasks.spawn(Arc::new(door).run(listener));
-        let mut links = Vec::new();
+        let mut lines = Vec::new();
         for (member, latest) in members.iter().zip(latest) {
             if member.id == self.id || member.left {
-                links.push(None);
+                lines.push(None);
                 continue;
             }
-            let (sender, letters) = mpsc::channel(if is_lossy { LOSSY_MAX } else { WAITING_MAX });
-            let link = Link {
-                peer: member.id,
+            let counters = Arc::clone(self.counters);
+            let line = Arc::new(Line::new(member.id, is_lossy, latest, counters));
+            let keeper = Link {
                 address: member.reach().to_owned(),
                 greeting: self.greeting,
                 tls: tls.cloned(),
-                is_lossy,
-                letters,
-                latest: Arc::clone(&latest),
+                line: Arc::clone(&line),
                 events: self.events.clone(),
-                counters: Arc::clone(self.counters),
             };
-            tasks.spawn(link.run());
-            links.push(Some(Way { letters: sender, latest }));
+            tasks.spawn(keeper.run());
+            lines.push(Some(line));
         }
-        let ids = members.iter().map(|member| member.id).collect();
-        Ways::Links { links, ids, is_lossy, counters: Arc::clone(self.counters) }
+        Ways::Lines(lines)
     }
 }
 
