@@ -81,6 +81,13 @@ impl Service {
 
     /// Puts a command to the log; the answer comes when it is durable.
     async fn propose<A: Answer>(&self, command: Command) -> Result<A, Status> {
+        let answer = self.write(command).await;
+        self.replica.counters().answer();
+        answer
+    }
+
+    /// The same for somebody who will not be answered yet.
+    async fn write<A: Answer>(&self, command: Command) -> Result<A, Status> {
         let command = log::Command { command: Some(command) };
         let response = self.replica.propose_anywhere(command).await.map_err(status)?;
         let mut answer = A::of(response)

@@ -58,7 +58,7 @@ impl Service {
         // place behind that nobody gives up.
         let service = self.clone();
         let taken = tokio::spawn(async move {
-            let response: TxnResponse = service.propose(Command::Txn(request)).await?;
+            let response: TxnResponse = service.write(Command::Txn(request)).await?;
             let revision = response.header.as_ref().map_or(0, |header| header.revision);
             let found = response.responses.into_iter().find_map(|answer| match answer.response {
                 Some(response_op::Response::ResponseRange(range)) => range.kvs.into_iter().next(),
@@ -106,7 +106,10 @@ impl Place {
             match ahead.ok_or_else(expired)? {
                 // Over by the clock, and only not ended yet: it would be taken away at once.
                 Err(_) if self.service.lessor.is_over(self.lease) => return Err(expired()),
-                Err(revision) => return Ok(self.service.header(revision)),
+                Err(revision) => {
+                    self.service.replica.counters().answer();
+                    return Ok(self.service.header(revision));
+                }
                 // Whoever is not told any more looks again.
                 Ok((ahead, own)) => tokio::select! {
                     biased;

@@ -363,6 +363,7 @@ impl Gate {
             Ok((response, index)) => (index, answer(response)),
             Err(error) => (0, Answer::Refusal(refusal(error))),
         };
+        self.service.replica.counters().answer();
         ProposeResponse { index, answer: Some(answer) }
     }
 

@@ -27,6 +27,10 @@ use crate::seen::meter::Histogram;
 /// How much may share one `fdatasync`: the first of a batch waits for the last.
 const BATCH_MAX: usize = 4096;
 
+/// Whoever was answered a moment ago asks again at once, as a rule. If fewer have come than were
+/// answered, they are waited for this long: one that came a little later would wait for two writes.
+const GATHER: Duration = Duration::from_micros(40);
+
 /// A write that takes longer than this is worth a word, but not more often than that.
 const SLOW: Duration = Duration::from_millis(250);
 const SAY_EVERY: Duration = Duration::from_secs(10);
@@ -94,6 +98,8 @@ pub(crate) struct Counters {
     pub(crate) changes: AtomicU64,
     /// How long the disk took, each time.
     pub(crate) took: Histogram,
+    /// Clients that were answered since the last write was begun.
+    answered: AtomicU64,
     opened: Instant,
     /// When the write under way was begun, in microseconds after the log was opened; or [`IDLE`].
     begun: AtomicU64,
@@ -108,6 +114,7 @@ impl Default for Counters {
             syncs: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             took: Histogram::quick(),
+            answered: AtomicU64::new(0),
             opened: Instant::now(),
             begun: AtomicU64::new(IDLE),
             failure: OnceLock::new(),
@@ -126,6 +133,11 @@ impl Counters {
     /// Why nothing is written any more.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
+    }
+
+    /// A client was answered that waited for something to be written.
+    pub(crate) fn answer(&self) {
+        self.answered.fetch_add(1, Ordering::Relaxed);
     }
 
     fn begin(&self, changes: usize) {
@@ -270,6 +282,10 @@ impl<S: Sink> Batches<S> {
         while self.is_open {
             let Ok(first) = jobs.recv() else { break };
             self.take(std::iter::once(first).chain(jobs.try_iter()));
+            if self.expects_more() {
+                thread::sleep(GATHER);
+                self.take(jobs.try_iter());
+            }
             self.begin();
             self.write();
             self.end();
@@ -309,6 +325,12 @@ impl<S: Sink> Batches<S> {
                 break;
             }
         }
+    }
+
+    /// Whether somebody is likely to ask in a moment.
+    fn expects_more(&self) -> bool {
+        let answered = self.counters.answered.swap(0, Ordering::Relaxed);
+        self.is_open && (self.changes.len() as u64) < answered
     }
 
     fn begin(&self) {
@@ -434,5 +456,24 @@ pub(crate) mod tests {
         told.await.unwrap().unwrap();
         writing.close().await.unwrap();
         assert_eq!(counters.under_way(), None);
+    }
+
+    #[test]
+    fn as_many_are_expected_as_were_answered_since_the_last_write() {
+        let counters = Arc::new(Counters::default());
+        let mut batches = Batches::new(Brittle(9), Arc::clone(&counters));
+        let one = || std::iter::once(Job::Write(vote(), Done::Nobody));
+        batches.take(one());
+        assert!(!batches.expects_more(), "nobody was answered");
+        counters.answer();
+        assert!(!batches.expects_more(), "the one is there");
+        counters.answer();
+        counters.answer();
+        assert!(batches.expects_more());
+        assert!(!batches.expects_more(), "once");
+        counters.answer();
+        counters.answer();
+        batches.take(one());
+        assert!(!batches.expects_more(), "both are there");
     }
 }
