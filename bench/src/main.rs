@@ -23,6 +23,7 @@ use std::time::Duration;
 
 const USAGE: &str =
     "usage: vez-bench sim|check|cluster|lab|log|net|serve [--quick] [--format table|json]
+       vez-bench serve --only own|line|watch|held [--quick] [--format table|json]
        vez-bench cluster --soak MINUTES";
 
 fn main() -> ExitCode {
@@ -40,7 +41,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let mut words = arguments.iter().map(String::as_str);
     let (mut quick, mut json) = (false, false);
-    let measure = match words.next() {
+    let measure: fn(sim::Scale) -> table::Table = match words.next() {
         Some("sim") => sim::measure,
         Some("check") => check::measure,
         Some("cluster") if words.clone().next() == Some("--soak") => {
@@ -53,7 +54,14 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
         Some("lab") => lab::measure,
         Some("log") => log::measure,
         Some("net") => net::measure,
-        Some("serve") => serve::measure,
+        Some("serve") if words.clone().next() == Some("--only") => match words.nth(1) {
+            Some("own") => |scale| serve::measure(&[serve::Part::Own], scale),
+            Some("line") => |scale| serve::measure(&[serve::Part::Line], scale),
+            Some("watch") => |scale| serve::measure(&[serve::Part::Watch], scale),
+            Some("held") => |scale| serve::measure(&[serve::Part::Held], scale),
+            _ => anyhow::bail!(USAGE),
+        },
+        Some("serve") => |scale| serve::measure(&serve::Part::ALL, scale),
         // One of the processes that are measured: this program, started again.
         Some("process") => return net::run(&arguments[1..]).map(|()| ExitCode::SUCCESS),
         // By itself, so that nothing else is in memory.

@@ -22,16 +22,34 @@ const CYCLES: &str = "cycles/s";
 /// Who wants the same lock.
 pub(crate) const RIVALS: usize = 16;
 
-pub(crate) fn measure(scale: Scale) -> Table {
+/// What can be measured by itself.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    Own,
+    Line,
+    Watch,
+    Held,
+}
+
+impl Part {
+    pub(crate) const ALL: [Self; 4] = [Self::Own, Self::Line, Self::Watch, Self::Held];
+}
+
+pub(crate) fn measure(parts: &[Part], scale: Scale) -> Table {
     let mut table = Table::default();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let measured = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
         runtime.block_on(async {
-            own_locks(&mut table, scale).await?;
-            one_lock(&mut table, scale).await?;
-            watchers(&mut table, scale).await?;
-            held_locks(&mut table, scale).await
+            for part in parts {
+                match part {
+                    Part::Own => own_locks(&mut table, scale).await?,
+                    Part::Line => one_lock(&mut table, scale).await?,
+                    Part::Watch => watchers(&mut table, scale).await?,
+                    Part::Held => held_locks(&mut table, scale).await?,
+                }
+            }
+            anyhow::Ok(())
         })
     });
     if let Err(error) = measured {
