@@ -180,10 +180,12 @@ impl World<'_> {
                     return Err(format!("nothing goes on: {before:?} before, {progress:?} now"));
                 }
             }
-            is_over = self.sim.step().map_err(|error| error.to_string())?;
+            let step = self.sim.step().map_err(|error| error.to_string());
+            // Taken in any case: it is not the next run's.
             if let Some(panic) = crate::panics::take() {
                 return Err(panic);
             }
+            is_over = step?;
         }
         Ok(())
     }
