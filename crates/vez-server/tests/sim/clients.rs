@@ -69,7 +69,7 @@ impl Town {
     }
 
     /// Not in the end, when all that is left is to finish.
-    async fn idle(&self) {
+    pub(crate) async fn idle(&self) {
         if !self.judge.is_over() {
             sleep((self.idle)()).await;
         }
@@ -82,7 +82,7 @@ impl Town {
     }
 
     /// An answer, if there is one in time.
-    async fn soon<T>(
+    pub(crate) async fn soon<T>(
         &self,
         asked: impl Future<Output = Result<tonic::Response<T>, Status>>,
     ) -> Option<T> {
@@ -113,22 +113,22 @@ impl Service<Uri> for Dial {
 }
 
 /// Ways to all members, of which the next is taken when one fails.
-struct Ways {
+pub(crate) struct Ways {
     channels: Vec<Channel>,
     turn: usize,
 }
 
 impl Ways {
-    fn new(town: &Town, first: usize) -> Self {
+    pub(crate) fn new(town: &Town, first: usize) -> Self {
         let channels = town.endpoints_from(first).iter().map(|url| town.channel(url)).collect();
         Self { channels, turn: 0 }
     }
 
-    fn now(&self) -> Channel {
+    pub(crate) fn now(&self) -> Channel {
         self.channels[self.turn % self.channels.len()].clone()
     }
 
-    async fn move_on(&mut self) {
+    pub(crate) async fn move_on(&mut self) {
         self.turn += 1;
         sleep(Duration::from_millis(2)).await;
     }

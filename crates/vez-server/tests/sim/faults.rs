@@ -45,11 +45,15 @@ pub(crate) fn plan(seed: u64) -> Vec<Episode> {
         let begins = Duration::from_millis(at + chance.random_range(0..600));
         // One may begin before another is over.
         at += chance.random_range(100..1_800);
-        // Some outlast leases, and elections besides.
-        let is_long = chance.random_ratio(1, 5);
+        let (after_write, fault) = (chance.random(), draw(&mut chance));
+        // Some outlast leases, and elections besides: above all where one goes on without others.
+        let is_long = match fault {
+            Fault::Cut(_) | Fault::Hold(_) => chance.random(),
+            _ => chance.random_ratio(1, 6),
+        };
         let lasts = if is_long { 2_000..5_000 } else { 50..1_400 };
         let lasts = Duration::from_millis(chance.random_range(lasts));
-        Episode { begins, lasts, after_write: chance.random(), fault: draw(&mut chance) }
+        Episode { begins, lasts, after_write, fault }
     };
     episodes.map(&mut episode).collect()
 }

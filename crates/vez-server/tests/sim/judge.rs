@@ -2,9 +2,10 @@
 //!
 //! Judged: no acknowledged write is lost; no read is older than what was acknowledged, or read by
 //! anybody, before it was asked for; nobody is in a room with another; and fences grow, so that
-//! turns are taken in the order of asking.
+//! turns are taken in the order of asking. What is bound to a lease is there for as long as the
+//! lease was said to last; and what was asked for once is done once, or not at all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -32,10 +33,26 @@ struct Room {
     entries: u64,
 }
 
+/// Something that is bound to a lease.
+#[derive(Clone, Copy, Debug)]
+struct Home {
+    /// The lease was said to last at least so long.
+    until: Duration,
+    /// Somebody was told that it is there.
+    is_there: bool,
+}
+
+/// Something that is written once, by whom and which; found so often, and where it was made.
+pub(crate) type Note = ((usize, u64), i64, i64);
+
 #[derive(Debug, Default)]
 struct Seen {
     keys: [Key; WRITERS],
     rooms: BTreeMap<&'static str, Room>,
+    /// By lease.
+    homes: BTreeMap<i64, Home>,
+    /// With the revision, once that was told.
+    notes: BTreeMap<(usize, u64), Option<i64>>,
     reads: u64,
     is_over: bool,
     /// When somebody was last told that a write was made, and the longest time without that.
@@ -144,6 +161,79 @@ impl Judge {
         let place = seen.rooms.get_mut(room).expect("a room that is judged");
         place.inside = None;
         place.entries += 1;
+    }
+
+    /// A lease was said to last until then, at least.
+    pub(crate) fn promises(&self, lease: i64, until: Duration) {
+        self.note(&format!("lease {lease:x} lasts until {:.3}", until.as_secs_f64()));
+        let mut seen = self.seen();
+        let home = seen.homes.entry(lease).or_insert(Home { until, is_there: false });
+        home.until = home.until.max(until);
+    }
+
+    /// Something is bound to that lease now.
+    pub(crate) fn moves_in(&self, lease: i64) {
+        if let Some(home) = self.seen().homes.get_mut(&lease) {
+            home.is_there = true;
+        }
+    }
+
+    /// It is not relied upon any more.
+    pub(crate) fn moves_out(&self, lease: i64) {
+        self.seen().homes.remove(&lease);
+    }
+
+    /// All that should be there, unless its lease ends.
+    pub(crate) fn homes(&self) -> Vec<i64> {
+        let seen = self.seen();
+        seen.homes.iter().filter(|(_, home)| home.is_there).map(|(lease, _)| *lease).collect()
+    }
+
+    /// Of those that were there when somebody asked, these were found.
+    pub(crate) fn finds(&self, asked: &[i64], found: &BTreeSet<i64>) {
+        asked.iter().filter(|lease| !found.contains(lease)).for_each(|lease| self.is_gone(*lease));
+    }
+
+    /// A lease is over, or so it was said.
+    pub(crate) fn is_gone(&self, lease: i64) {
+        self.note(&format!("lease {lease:x} is gone"));
+        let now = (self.now)();
+        let home = self.seen().homes.remove(&lease);
+        let left = home.map_or(Duration::ZERO, |home| home.until.saturating_sub(now));
+        assert_eq!(left, Duration::ZERO, "lease {lease:x} was to last longer");
+    }
+
+    /// Whoever this is writes its next note.
+    pub(crate) fn begins_note(&self, writer: usize, number: u64) {
+        self.seen().notes.insert((writer, number), None);
+    }
+
+    pub(crate) fn noted(&self, writer: usize, number: u64, revision: i64) {
+        self.note(&format!("note {number} of {writer} is written at {revision}"));
+        self.seen().notes.insert((writer, number), Some(revision));
+    }
+
+    /// All of which somebody was told that they are written, and where.
+    pub(crate) fn notes(&self) -> BTreeMap<(usize, u64), i64> {
+        let seen = self.seen();
+        seen.notes.iter().filter_map(|(note, at)| Some((*note, (*at)?))).collect()
+    }
+
+    /// When those were known to be written, somebody asked for all, and these were found.
+    pub(crate) fn reads_notes(&self, known: &BTreeMap<(usize, u64), i64>, found: &[Note]) {
+        for (note, version, _) in found {
+            let is_known = self.seen().notes.contains_key(note);
+            assert!(is_known, "nobody asked for note {note:?}");
+            assert_eq!(*version, 1, "note {note:?} was asked for once");
+        }
+        let found: BTreeMap<_, _> = found.iter().map(|(note, _, at)| (note, *at)).collect();
+        for (note, at) in known {
+            assert_eq!(found.get(note), Some(at), "where note {note:?} is");
+        }
+    }
+
+    pub(crate) fn now(&self) -> Duration {
+        (self.now)()
     }
 
     pub(crate) fn is_over(&self) -> bool {

@@ -11,6 +11,7 @@ mod faults;
 mod judge;
 mod net;
 mod panics;
+mod tenants;
 mod world;
 
 use std::ops::Range;

@@ -9,7 +9,7 @@ use vez_tls::net::{Listener, Net, Socket, Soon, other};
 
 /// More calls than anybody makes in a run who pauses between them: without a pause, time would
 /// stand still for ever.
-const CALLS_MAX: u32 = 5_000;
+const CALLS_MAX: u32 = 10_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Simulated {

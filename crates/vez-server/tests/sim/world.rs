@@ -21,6 +21,7 @@ use crate::disk::{Scratch, Slowness};
 use crate::faults::{self, Calendar};
 use crate::judge::{Judge, WRITERS};
 use crate::net::Simulated;
+use crate::tenants;
 
 pub(crate) const SERVERS: [&str; 3] = ["ana", "bea", "eva"];
 pub(crate) const CLIENTS: [&str; 3] = ["pia", "rui", "zoe"];
@@ -91,21 +92,25 @@ fn idle() -> Duration {
 async fn clients(town: Town, number: usize) -> turmoil::Result {
     let mut clients = JoinSet::new();
     clients.spawn(clients::write(town.clone(), number));
-    clients.spawn(clients::read(town.clone(), number));
     if number != 2 {
+        clients.spawn(clients::read(town.clone(), number));
         clients.spawn(clients::lock(town.clone(), number));
+        clients.spawn(tenants::visit(town.clone(), number));
     }
     if number != 1 {
         clients.spawn(clients::lock_by_server(town.clone(), number));
     }
     if number != 0 {
         clients.spawn(clients::campaign(town.clone(), number));
+        clients.spawn(tenants::write_notes(town.clone(), number));
     }
+    clients.spawn(tenants::reside(town.clone(), number));
     while let Some(ended) = clients.join_next().await {
         ended?;
     }
     // All that was acknowledged is at every member.
     clients::look(&town, &town.endpoints[number]).await;
+    tenants::read_notes(&town, &town.endpoints[number]).await;
     Ok(())
 }
 
