@@ -46,7 +46,7 @@ pub(crate) async fn reside(town: Town, number: usize) {
             tenant.rest(&town, ttl.mul_f64(Chance.random_range(0.2..0.9))).await;
             if Chance.random_ratio(1, 8) {
                 tenant.asks(&town, ways.now()).await;
-            } else if !tenant.renews(&town, ways.now(), ttl).await {
+            } else if !tenant.renews(&town, ways.now()).await {
                 ways.move_on().await;
             }
         }
@@ -69,17 +69,19 @@ impl Tenant {
     async fn moves_in(town: &Town, ways: &Ways, ttl: Duration) -> Option<Self> {
         let sent = town.judge.now();
         let request = LeaseGrantRequest { ttl: ttl.as_secs().cast_signed(), id: 0 };
-        let lease = town.soon(LeaseClient::new(ways.now()).lease_grant(request)).await?.id;
-        town.judge.promises(lease, sent + ttl);
+        let granted = town.soon(LeaseClient::new(ways.now()).lease_grant(request)).await?;
+        // It may be more than was asked for.
+        let (lease, until) = (granted.id, sent + seconds(granted.ttl));
+        town.judge.promises(lease, until);
         let key = format!("{HOMES}{lease:x}").into();
         let put = PutRequest { key, lease, ..PutRequest::default() };
         town.soon(KvClient::new(ways.now()).put(put)).await?;
         town.judge.moves_in(lease);
-        Some(Self { lease, until: sent + ttl })
+        Some(Self { lease, until })
     }
 
     /// Says whether it was answered.
-    async fn renews(&mut self, town: &Town, channel: Channel, ttl: Duration) -> bool {
+    async fn renews(&mut self, town: &Town, channel: Channel) -> bool {
         let (sent, id) = (town.judge.now(), self.lease);
         let (ask, requests) = mpsc::channel(1);
         let asked = async {
@@ -92,7 +94,7 @@ impl Tenant {
         if answer.ttl <= 0 {
             town.judge.is_gone(id);
         } else {
-            self.hears(town, sent + ttl);
+            self.hears(town, sent + seconds(answer.ttl));
         }
         true
     }
@@ -102,9 +104,10 @@ impl Tenant {
         let request = LeaseTimeToLiveRequest { id, keys: false };
         let asked = town.soon(LeaseClient::new(channel).lease_time_to_live(request)).await;
         let Some(answer) = asked else { return };
-        match u64::try_from(answer.ttl) {
-            Ok(seconds) => self.hears(town, sent + Duration::from_secs(seconds)),
-            Err(_) => town.judge.is_gone(id),
+        if answer.ttl < 0 {
+            town.judge.is_gone(id);
+        } else {
+            self.hears(town, sent + seconds(answer.ttl));
         }
     }
 
@@ -188,6 +191,10 @@ async fn all(town: &Town, channel: Channel, prefix: &'static str) -> Option<Vec<
     let range_end = end_of_prefix(prefix.as_bytes());
     let asked = RangeRequest { key, range_end, ..RangeRequest::default() };
     Some(town.soon(KvClient::new(channel).range(asked)).await?.kvs)
+}
+
+fn seconds(ttl: i64) -> Duration {
+    Duration::from_secs(ttl.max(0).cast_unsigned())
 }
 
 fn last(kv: &KeyValue) -> &str {
