@@ -164,6 +164,8 @@ fn digits(number: u64) -> Bytes {
 }
 
 pub(crate) async fn write(town: Town, writer: usize) {
+    let who = format!("writer {writer}");
+    town.judge.joins(&who);
     let mut ways = Ways::new(&town, writer);
     // Whoever made it: it is there then.
     while town.soon(KvClient::new(ways.now()).txn(counting_up(writer, 0))).await.is_none() {
@@ -180,6 +182,7 @@ pub(crate) async fn write(town: Town, writer: usize) {
                 assert!(answer.succeeded, "writer {writer} alone writes there, not {number} yet");
                 let revision = answer.header.expect("a header").revision;
                 town.judge.acknowledged(writer, number, revision);
+                town.judge.gets_on(&who);
             }
             None => ways.move_on().await,
         }
@@ -199,6 +202,8 @@ async fn get(town: &Town, channel: Channel, writer: usize) -> Option<(u64, i64)>
 }
 
 pub(crate) async fn read(town: Town, reader: usize) {
+    let who = format!("reader {reader}");
+    town.judge.joins(&who);
     let mut ways = Ways::new(&town, reader);
     let mut turn = reader;
     while !town.judge.is_over() {
@@ -206,7 +211,10 @@ pub(crate) async fn read(town: Town, reader: usize) {
         turn += 1;
         let asked = town.judge.reads(turn % WRITERS);
         match get(&town, ways.now(), turn % WRITERS).await {
-            Some((number, revision)) => town.judge.has_read(asked, number, revision),
+            Some((number, revision)) => {
+                town.judge.has_read(asked, number, revision);
+                town.judge.gets_on(&who);
+            }
             None => ways.move_on().await,
         }
     }
@@ -241,6 +249,7 @@ async fn connect(town: &Town, first: usize) -> Option<Client> {
 /// Takes turns with others; a session that is lost is replaced.
 pub(crate) async fn lock(town: Town, number: usize) {
     let who = format!("locker {number}");
+    town.judge.joins(&who);
     while !town.judge.is_over() {
         town.idle().await;
         let Some(client) = connect(&town, number).await else { continue };
@@ -265,6 +274,7 @@ pub(crate) async fn lock(town: Town, number: usize) {
 /// The same with an election.
 pub(crate) async fn campaign(town: Town, number: usize) {
     let who = format!("candidate {number}");
+    town.judge.joins(&who);
     while !town.judge.is_over() {
         town.idle().await;
         let Some(client) = connect(&town, number).await else { continue };
@@ -293,6 +303,7 @@ pub(crate) async fn campaign(town: Town, number: usize) {
 /// asked before.
 pub(crate) async fn lock_by_server(town: Town, number: usize) {
     let who = format!("caller {number}");
+    town.judge.joins(&who);
     let mut ways = Ways::new(&town, number);
     let (mut turns, mut leases) = (0, 0);
     while !town.judge.is_over() {

@@ -36,8 +36,15 @@ pub(crate) struct Episode {
     pub(crate) fault: Fault,
 }
 
+pub(crate) struct Plan {
+    pub(crate) episodes: Vec<Episode>,
+    /// What is wrong after all of them with one member, for as long as anybody waits because of
+    /// it: the others are enough.
+    pub(crate) siege: Option<Fault>,
+}
+
 /// What goes wrong with this seed.
-pub(crate) fn plan(seed: u64) -> Vec<Episode> {
+pub(crate) fn plan(seed: u64) -> Plan {
     let mut chance = StdRng::seed_from_u64(seed);
     let mut at = 600;
     let episodes = 0..chance.random_range(1..=3);
@@ -55,7 +62,22 @@ pub(crate) fn plan(seed: u64) -> Vec<Episode> {
         let lasts = Duration::from_millis(chance.random_range(lasts));
         Episode { begins, lasts, after_write, fault }
     };
-    episodes.map(&mut episode).collect()
+    let episodes = episodes.map(&mut episode).collect();
+    let siege = chance.random_ratio(1, 5).then(|| besiege(&mut chance));
+    Plan { episodes, siege }
+}
+
+fn besiege(chance: &mut StdRng) -> Fault {
+    let mut servers = SERVERS;
+    servers.shuffle(chance);
+    let [one, two, three] = servers;
+    let others = || [two, three].into_iter().chain(CLIENTS).map(move |other| (one, other));
+    match chance.random_range(0..4) {
+        0 => Fault::Crash(vec![one]),
+        1 => Fault::Cut(vec![(one, two), (one, three)]),
+        // It stands still, as far as anybody can tell.
+        _ => Fault::Hold(others().collect()),
+    }
 }
 
 fn draw(chance: &mut StdRng) -> Fault {

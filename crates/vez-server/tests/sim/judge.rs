@@ -54,6 +54,8 @@ struct Seen {
     /// With the revision, once that was told.
     notes: BTreeMap<(usize, u64), Option<i64>>,
     reads: u64,
+    /// How often everybody got what he wanted.
+    steps: BTreeMap<String, u64>,
     is_over: bool,
     /// When somebody was last told that a write was made, and the longest time without that.
     last_write: Duration,
@@ -105,6 +107,20 @@ impl Judge {
         self.seen().story.clone()
     }
 
+    /// From now on this one is expected to get on.
+    pub(crate) fn joins(&self, who: &str) {
+        self.seen().steps.entry(who.to_owned()).or_default();
+    }
+
+    pub(crate) fn gets_on(&self, who: &str) {
+        *self.seen().steps.entry(who.to_owned()).or_default() += 1;
+    }
+
+    /// How far everybody is.
+    pub(crate) fn steps(&self) -> BTreeMap<String, u64> {
+        self.seen().steps.clone()
+    }
+
     /// The next number.
     pub(crate) fn writes(&self, writer: usize) -> u64 {
         let mut seen = self.seen();
@@ -151,6 +167,7 @@ impl Judge {
         let other = place.inside.replace(who.to_owned());
         let before = std::mem::replace(&mut place.fence, fence);
         drop(seen);
+        self.gets_on(who);
         assert_eq!(other, None, "two are in the {room}, {who} the second");
         assert!(before < fence, "fences grow in the {room}: {before}, then {fence}");
     }

@@ -133,6 +133,8 @@ impl Tenant {
 
 /// Looks whether everything is there whose lease lasts.
 pub(crate) async fn visit(town: Town, number: usize) {
+    let who = format!("visitor {number}");
+    town.judge.joins(&who);
     let mut ways = Ways::new(&town, number + 1);
     while !town.judge.is_over() {
         town.idle().await;
@@ -141,6 +143,7 @@ pub(crate) async fn visit(town: Town, number: usize) {
             Some(found) => {
                 let lease = |kv: KeyValue| i64::from_str_radix(last(&kv), 16).expect("a lease");
                 town.judge.finds(&asked, &found.into_iter().map(lease).collect::<BTreeSet<_>>());
+                town.judge.gets_on(&who);
             }
             None => ways.move_on().await,
         }
@@ -149,6 +152,8 @@ pub(crate) async fn visit(town: Town, number: usize) {
 
 /// Writes without a condition, here and there, each into a key of its own.
 pub(crate) async fn write_notes(town: Town, writer: usize) {
+    let who = format!("note writer {writer}");
+    town.judge.joins(&who);
     let mut ways = Ways::new(&town, writer);
     for number in 0.. {
         if town.judge.is_over() {
@@ -162,6 +167,7 @@ pub(crate) async fn write_notes(town: Town, writer: usize) {
         if let Ok(Ok(answer)) = timeout(PATIENCE, asked).await {
             let revision = answer.into_inner().header.expect("a header").revision;
             town.judge.noted(writer, number, revision);
+            town.judge.gets_on(&who);
         }
         ways.move_on().await;
     }
