@@ -20,6 +20,8 @@ const CONNECTIONS: usize = 16;
 const AT_A_TIME: usize = 8;
 /// Each lease is kept alive so often: a third of a minute.
 const EVERY: Duration = Duration::from_secs(20);
+/// etcd's own client looks so often which are due, and asks for those at once.
+const LOOK: Duration = Duration::from_millis(500);
 
 pub(crate) struct Held {
     pub(crate) megabytes: f64,
@@ -82,19 +84,18 @@ async fn keep_alive(server: &Server, leases: Vec<i64>) -> anyhow::Result<()> {
     for own in leases.chunks(share) {
         let own = own.to_vec();
         let mut client = LeaseClient::new(channel(&server.address()).await?);
-        let (ask, asked) = mpsc::channel(1024);
+        let (ask, asked) = mpsc::channel(own.len());
         tasks.spawn(async move {
-            let began = Instant::now();
-            let pause = EVERY / u32::try_from(own.len())?;
             let number = own.len();
+            let looks = usize::try_from(EVERY.as_millis() / LOOK.as_millis())?;
             tokio::spawn(async move {
-                for (position, id) in own.into_iter().enumerate() {
-                    let due = pause * u32::try_from(position).unwrap_or(0);
-                    if let Some(early) = due.checked_sub(began.elapsed()) {
-                        tokio::time::sleep(early).await;
-                    }
-                    if ask.send(LeaseKeepAliveRequest { id }).await.is_err() {
-                        return;
+                let mut look = tokio::time::interval(LOOK);
+                for due in own.chunks(number.div_ceil(looks)) {
+                    look.tick().await;
+                    for &id in due {
+                        if ask.send(LeaseKeepAliveRequest { id }).await.is_err() {
+                            return;
+                        }
                     }
                 }
             });

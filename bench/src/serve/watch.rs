@@ -4,19 +4,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
-use tokio::sync::mpsc;
+use anyhow::bail;
+use bytes::Buf as _;
+use prost::encoding::{WireType, decode_key, decode_varint};
 use tokio::task::JoinSet;
-use tokio_stream::wrappers::ReceiverStream;
-use vez_api::etcdserverpb::kv_client::KvClient;
-use vez_api::etcdserverpb::watch_client::WatchClient;
-use vez_api::etcdserverpb::{PutRequest, WatchCreateRequest, WatchRequest, watch_request};
+use vez_api::etcdserverpb::{
+    PutRequest, PutResponse, WatchCreateRequest, WatchRequest, watch_request,
+};
 
-use super::client::channel;
 use super::servers::Server;
+use super::wire::Wire;
 
 const CONNECTIONS: usize = 20;
 const WRITERS: usize = 8;
+/// The number of `events` in a `WatchResponse`.
+const EVENTS_TAG: u32 = 11;
 
 /// The watchers, connected once and used again and again.
 pub(crate) struct Watchers {
@@ -29,31 +31,27 @@ impl Watchers {
     pub(crate) async fn gather(server: &Server, number: usize) -> anyhow::Result<Self> {
         let seen = Arc::new(AtomicU64::new(0));
         let mut tasks = JoinSet::new();
+        let request = WatchCreateRequest {
+            key: "watched/".into(),
+            range_end: "watched0".into(),
+            ..WatchCreateRequest::default()
+        };
+        let union = watch_request::RequestUnion::CreateRequest(request);
+        let request = WatchRequest { request_union: Some(union) };
         for _ in 0..CONNECTIONS {
-            let (ask, asked) = mpsc::channel(64);
-            let mut client = WatchClient::new(channel(&server.address()).await?);
-            let opened = client.watch(ReceiverStream::new(asked));
-            let request = WatchCreateRequest {
-                key: "watched/".into(),
-                range_end: "watched0".into(),
-                ..WatchCreateRequest::default()
-            };
-            let union = watch_request::RequestUnion::CreateRequest(request);
-            let request = WatchRequest { request_union: Some(union) };
-            ask.send(request.clone()).await?;
-            let mut answers = opened.await?.into_inner();
-            answers.message().await?.context("the stream ended")?;
+            let mut wire = Wire::connect(&server.address()).await?;
+            let watch = wire.open("/etcdserverpb.Watch/Watch", &request).await?;
+            wire.message(watch).await?;
             for _ in 1..number / CONNECTIONS {
-                ask.send(request.clone()).await?;
-                answers.message().await?.context("the stream ended")?;
+                wire.tell(watch, &request).await?;
+                wire.message(watch).await?;
             }
             let seen = Arc::clone(&seen);
             tasks.spawn(async move {
-                let _stays_open = ask;
-                while let Some(answer) = answers.message().await? {
-                    seen.fetch_add(answer.events.len() as u64, Ordering::Relaxed);
+                loop {
+                    let events = events_in(wire.message(watch).await?)?;
+                    seen.fetch_add(events, Ordering::Relaxed);
                 }
-                Ok(())
             });
         }
         Ok(Self { seen, _tasks: tasks })
@@ -64,13 +62,13 @@ impl Watchers {
         let over = Arc::new(AtomicBool::new(false));
         let mut writers = JoinSet::new();
         for writer in 0..WRITERS {
-            let mut keys = KvClient::new(channel(&server.address()).await?);
+            let mut wire = Wire::connect(&server.address()).await?;
             let over = Arc::clone(&over);
             writers.spawn(async move {
+                let key = format!("watched/{writer}").into();
+                let request = PutRequest { key, value: "x".into(), ..PutRequest::default() };
                 while !over.load(Ordering::Relaxed) {
-                    let key = format!("watched/{writer}").into();
-                    let request = PutRequest { key, value: "x".into(), ..PutRequest::default() };
-                    keys.put(request).await?;
+                    let _: PutResponse = wire.call("/etcdserverpb.KV/Put", &request).await?;
                 }
                 anyhow::Ok(())
             });
@@ -97,4 +95,24 @@ impl Watchers {
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
     }
+}
+
+/// How many events an answer tells. They are counted and not read: what is measured is who tells.
+fn events_in(mut answer: &[u8]) -> anyhow::Result<u64> {
+    let mut events = 0;
+    while !answer.is_empty() {
+        match decode_key(&mut answer)? {
+            (tag, WireType::LengthDelimited) => {
+                let length = usize::try_from(decode_varint(&mut answer)?)?;
+                if answer.len() < length {
+                    bail!("an answer is cut off");
+                }
+                answer.advance(length);
+                events += u64::from(tag == EVENTS_TAG);
+            }
+            (_, WireType::Varint) => drop(decode_varint(&mut answer)?),
+            (tag, kind) => bail!("field {tag} is of kind {kind:?}"),
+        }
+    }
+    Ok(events)
 }

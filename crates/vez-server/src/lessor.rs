@@ -64,6 +64,8 @@ impl Clock {
 struct Term {
     ttl: Duration,
     ends: Duration,
+    /// When it is looked at; not later than it ends, unless ending it failed.
+    due: Duration,
 }
 
 #[derive(Debug)]
@@ -71,7 +73,9 @@ struct Book {
     leads: bool,
     clock: Clock,
     terms: BTreeMap<i64, Term>,
-    by_end: BTreeSet<(Duration, i64)>,
+    /// A renewal leaves it alone, so that it costs little: whoever is looked at and has time left
+    /// is looked at again when that is over.
+    by_due: BTreeSet<(Duration, i64)>,
     /// Who wants to hear that a lease ended.
     ears: BTreeMap<i64, Vec<mpsc::UnboundedSender<i64>>>,
 }
@@ -82,7 +86,7 @@ impl Book {
             leads,
             clock: Clock::new(),
             terms: BTreeMap::new(),
-            by_end: BTreeSet::new(),
+            by_due: BTreeSet::new(),
             ears: BTreeMap::new(),
         }
     }
@@ -90,14 +94,38 @@ impl Book {
     fn set(&mut self, id: i64, ttl: Duration, now: Duration) {
         self.forget(id);
         let ends = now + ttl;
-        self.terms.insert(id, Term { ttl, ends });
-        self.by_end.insert((ends, id));
+        self.terms.insert(id, Term { ttl, ends, due: ends });
+        self.by_due.insert((ends, id));
     }
 
     fn forget(&mut self, id: i64) {
         if let Some(term) = self.terms.remove(&id) {
-            self.by_end.remove(&(term.ends, id));
+            self.by_due.remove(&(term.due, id));
         }
+    }
+
+    /// Seconds, or nothing if its time is over.
+    fn renew(&mut self, id: i64, now: Duration) -> Option<i64> {
+        let term = self.terms.get_mut(&id).filter(|term| now < term.ends)?;
+        term.ends = now + term.ttl;
+        Some(term.ttl.as_secs().cast_signed())
+    }
+
+    /// Those whose time is over, which are not looked at again.
+    fn take_over(&mut self, now: Duration) -> Vec<i64> {
+        // Who is due soon is looked at too: many that were renewed are not worth a look each.
+        let later = self.by_due.split_off(&(now + LOOK, i64::MAX));
+        let mut over = Vec::new();
+        for (due, id) in std::mem::replace(&mut self.by_due, later) {
+            let Some(term) = self.terms.get_mut(&id) else { continue };
+            if due <= now && term.ends <= now {
+                over.push(id);
+            } else {
+                term.due = term.due.max(term.ends);
+                self.by_due.insert((term.due, id));
+            }
+        }
+        over
     }
 }
 
@@ -191,18 +219,14 @@ impl Lessor {
     pub(crate) fn renew(&self, id: i64) -> Option<i64> {
         let mut book = self.book();
         let now = self.look(&mut book);
-        let term = *book.terms.get(&id)?;
-        if term.ends <= now {
-            return None;
-        }
-        book.set(id, term.ttl, now);
-        Some(term.ttl.as_secs().cast_signed())
+        book.renew(id, now)
     }
 
     /// The same for many, 0 for those that are over; nothing, if another's clock counts.
     pub(crate) fn renew_all(&self, ids: &[i64]) -> Option<Vec<i64>> {
-        let seconds = ids.iter().map(|id| self.renew(*id).unwrap_or(0)).collect();
-        self.leads().then_some(seconds)
+        let mut book = self.book();
+        let now = self.look(&mut book);
+        book.leads.then(|| ids.iter().map(|id| book.renew(*id, now).unwrap_or(0)).collect())
     }
 
     /// Whole seconds that are left.
@@ -225,9 +249,14 @@ impl Lessor {
     pub(crate) fn soonest(&self, most: usize) -> Vec<(i64, Duration, Duration)> {
         let mut book = self.book();
         let now = self.look(&mut book);
-        let soonest = book.by_end.iter().take(most).filter_map(|(_, id)| {
-            let term = book.terms.get(id)?;
-            Some((*id, term.ends.saturating_sub(now), term.ttl))
+        let mut terms: Vec<_> = book.terms.iter().map(|(id, term)| (term.ends, *id)).collect();
+        if most < terms.len() {
+            terms.select_nth_unstable(most);
+            terms.truncate(most);
+        }
+        terms.sort_unstable();
+        let soonest = terms.into_iter().filter_map(|(ends, id)| {
+            Some((id, ends.saturating_sub(now), book.terms.get(&id)?.ttl))
         });
         soonest.collect()
     }
@@ -261,8 +290,8 @@ impl Lessor {
             return None;
         }
         let stands_still = (self.log_hangs)() || Instant::now() < book.clock.counts_from;
-        let first = book.by_end.first().filter(|_| !stands_still);
-        Some(first.map_or(LOOK, |(end, _)| end.saturating_sub(now).min(LOOK)))
+        let first = book.by_due.first().filter(|_| !stands_still);
+        Some(first.map_or(LOOK, |(due, _)| due.saturating_sub(now).min(LOOK)))
     }
 
     /// Puts a lease that could not be ended back, to be tried again.
@@ -270,8 +299,9 @@ impl Lessor {
         let mut book = self.book();
         let again = self.look(&mut book) + after;
         // What is over stays over: only the moment of the next attempt is new.
-        if book.terms.contains_key(&id) {
-            book.by_end.insert((again, id));
+        if let Some(term) = book.terms.get_mut(&id) {
+            term.due = again;
+            book.by_due.insert((again, id));
             drop(book);
             self.changed.notify_one();
         }
@@ -280,10 +310,7 @@ impl Lessor {
     fn take_over(&self) -> Vec<i64> {
         let mut book = self.book();
         let now = self.look(&mut book);
-        let later = book.by_end.split_off(&(now, i64::MAX));
-        let over = std::mem::replace(&mut book.by_end, later);
-        let is_over = |id: &i64| book.terms.get(id).is_some_and(|term| term.ends <= now);
-        over.into_iter().map(|(_, id)| id).filter(is_over).collect()
+        book.take_over(now)
     }
 
     fn look(&self, book: &mut Book) -> Duration {
@@ -347,6 +374,26 @@ mod tests {
         work(&lessor, 5).await;
         assert_eq!((lessor.renew(1), lessor.left(1)), (None, Some(0)));
         assert_eq!(lessor.next_over().await, [1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_is_renewed_ends_later_than_those_who_are_not() {
+        let lessor = lessor();
+        lessor.lead([(1, 5), (2, 6), (3, 5)]);
+        let begun = Instant::now();
+        work(&lessor, 4).await;
+        assert_eq!(lessor.renew_all(&[1, 9]), Some(vec![5, 0]));
+        let soonest =
+            |most| lessor.soonest(most).into_iter().map(|(id, left, _)| (id, left.as_secs()));
+        assert!(soonest(9).eq([(3, 1), (2, 2), (1, 5)]));
+        assert!(soonest(2).eq([(3, 1), (2, 2)]));
+        for (id, end) in [(3, 5), (2, 6), (1, 9)] {
+            assert_eq!(lessor.next_over().await, [id]);
+            assert_eq!(begun.elapsed().as_secs(), end);
+        }
+        lessor.retry(1, Duration::from_secs(2));
+        assert_eq!(lessor.next_over().await, [1]);
+        assert_eq!(begun.elapsed().as_secs(), 11, "not before it is tried again");
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,8 +17,8 @@ use vez_api::log::command::Command;
 use super::{Service, status};
 use crate::chance::Chance;
 
-/// Answers that wait for the transport.
-const ANSWERS: usize = 16;
+/// Answers that wait for the transport: clients with many leases ask for many at a time.
+const ANSWERS: usize = 128;
 
 #[tonic::async_trait]
 impl Lease for Service {
