@@ -10,6 +10,7 @@ mod door;
 mod hub;
 mod lessor;
 pub mod raft;
+mod room;
 mod runtime;
 pub mod seen;
 mod serve;

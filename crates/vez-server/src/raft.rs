@@ -27,6 +27,7 @@ use crate::cluster::progress::Progress;
 use crate::cluster::rounds::Rounds;
 use crate::cluster::way::Way;
 use crate::cluster::{Card, Timing, leadership};
+use crate::room::Room;
 use crate::state::{self, Response, State};
 use crate::store::directory::{self, Directory, DirectoryError, Identity};
 use crate::store::disk::Disk;
@@ -151,6 +152,7 @@ type Questions = Rounds<Result<u64, ProposeError>>;
 struct Open {
     snapshots: Snapshots,
     writing: Writing,
+    room: Room,
     disk: Disk,
     _directory: Directory,
 }
@@ -192,15 +194,19 @@ impl Replica {
         let policy = Policy { entries: keeping.snapshot_entries, bytes: keeping.snapshot_bytes };
         let shared = Arc::new(Shared::new(snapshots.clone(), policy, kept, disk.clone()));
         let counters = Arc::new(Counters::default());
-        let writer = Writer::start(sink(engine), Arc::clone(&counters), &disk);
+        let room = match disk {
+            Disk::Real if among.is_none() => Room::own().map_err(start)?,
+            _ => Room::shared(),
+        };
+        let writer = Writer::start(sink(engine), Arc::clone(&counters), &disk, &room);
         let (writer, writing) = writer.map_err(start)?;
         let log = LogStore::new(stored, writer);
         let config = Arc::new(config(&options, identity).map_err(start)?);
         let machine = Machine(Arc::clone(&shared));
         let way = among.as_ref().map(|among| among.way.clone()).unwrap_or_default();
         let links = Links::new(identity, options.timing, way);
-        let raft = Raft::new(identity.member, config, links.clone(), log, machine).await;
-        let raft = raft.map_err(start)?;
+        let raft = Raft::new(identity.member, config, links.clone(), log, machine);
+        let raft = room.spawn(raft).await.map_err(start)?.map_err(start)?;
         match &among {
             None => lead(&raft, identity.member).await?,
             Some(among) => leadership::gather(&raft, identity.member, &among.members)
@@ -208,9 +214,9 @@ impl Replica {
                 .map_err(OpenError::Start)?,
         }
         let (announce, leadership) = watched::channel(Leadership::default());
-        tokio::spawn(leadership::announce(raft.clone(), identity.member, links.clone(), announce));
-        tokio::spawn(snapshot_when_due(raft.clone(), Arc::clone(&shared)));
-        let open = Mutex::new(Some(Open { snapshots, writing, disk, _directory: directory }));
+        room.spawn(leadership::announce(raft.clone(), identity.member, links.clone(), announce));
+        room.spawn(snapshot_when_due(raft.clone(), Arc::clone(&shared)));
+        let open = Mutex::new(Some(Open { snapshots, writing, room, disk, _directory: directory }));
         let directory = options.directory;
         let inner = Inner {
             raft,
@@ -281,8 +287,20 @@ impl Replica {
 
     /// Returns once all that was acknowledged anywhere before the call can be read here.
     pub async fn linearizable(&self) -> Result<(), ProposeError> {
+        if !self.has_peers() {
+            return self.is_readable();
+        }
         let read = self.inner.raft.ensure_linearizable(ReadPolicy::ReadIndex).await;
         read.map(|_| ()).map_err(|error| self.unread(error))
+    }
+
+    /// Whoever is alone has applied all that it acknowledged, also while it waits for its disk.
+    fn is_readable(&self) -> Result<(), ProposeError> {
+        match self.inner.counters.failure() {
+            Some(why) => Err(ProposeError::Disk(why.to_owned())),
+            None if !self.inner.leadership.borrow().leading => Err(ProposeError::Stopping),
+            None => Ok(()),
+        }
     }
 
     /// That it leads, confirmed by a majority; and the entry up to which must be applied what is
@@ -464,13 +482,14 @@ impl Replica {
             tracing::error!("the member did not stop in order: {error}");
         }
         let open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Open { snapshots, writing, disk, _directory }) = open {
+        if let Some(Open { snapshots, writing, room, disk, _directory }) = open {
             let close = move || {
                 snapshots.close();
                 Ok(())
             };
             let closed = disk.work(close).await;
-            if let Err(error) = closed.and(writing.close().await) {
+            let closed = closed.and(writing.close().await);
+            if let Err(error) = closed.and(room.close().await) {
                 tracing::error!("the log was not closed in order: {error}");
             }
         }

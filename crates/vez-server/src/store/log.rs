@@ -261,6 +261,7 @@ mod tests {
     use super::super::machine::{Machine, Policy, Shared};
     use super::super::snapshot::Snapshots;
     use super::*;
+    use crate::room::Room;
 
     struct Stores;
 
@@ -281,7 +282,8 @@ mod tests {
             let directory = std::env::temp_dir().join(name);
             fs::create_dir_all(&directory).unwrap();
             let (engine, stored) = Engine::open(&directory.join("log")).unwrap();
-            let (writer, _) = Writer::start(engine, Arc::default(), &Disk::Real).unwrap();
+            let (writer, _) =
+                Writer::start(engine, Arc::default(), &Disk::Real, &Room::shared()).unwrap();
             let policy = Policy { entries: u64::MAX, bytes: u64::MAX };
             let shared = Shared::new(Snapshots::new(&directory), policy, None, Disk::Real);
             let log = LogStore::new(stored, writer);

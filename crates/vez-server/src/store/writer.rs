@@ -1,5 +1,5 @@
-//! The one thread that writes the log: whatever was handed over while it waited for the disk
-//! shares the next `fdatasync`. In a simulation it is a task.
+//! The one who writes the log: whatever was handed over while the disk was waited for shares the
+//! next `fdatasync`. It is a thread, or a task where waiting harms nobody.
 //!
 //! After the first error nothing more is written: what the disk holds is then unknown, and a later
 //! success would hide the gap. A panic is such an error too.
@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use super::Types;
 use super::disk::{Disk, Latency};
 use super::engine::{Change, Engine};
+use crate::room::Room;
 use crate::seen::meter::Histogram;
 
 /// How much may share one `fdatasync`: the first of a batch waits for the last.
@@ -173,9 +174,14 @@ impl Writer {
         sink: impl Sink + 'static,
         counters: Arc<Counters>,
         disk: &Disk,
+        room: &Room,
     ) -> io::Result<(Self, Writing)> {
         let batches = Batches::new(sink, counters);
         let (queue, hand) = match disk {
+            Disk::Real if room.is_own() => {
+                let (queue, jobs) = tasks::unbounded_channel();
+                (Queue::Task(queue), Hand::Task(room.spawn(batches.run_between(jobs))))
+            }
             Disk::Real => {
                 let (queue, jobs) = mpsc::channel();
                 let name = "vez-log".to_owned();
@@ -184,7 +190,7 @@ impl Writer {
             }
             Disk::Simulated(latency) => {
                 let (queue, jobs) = tasks::unbounded_channel();
-                let task = tokio::spawn(batches.run_slowly(jobs, Arc::clone(latency)));
+                let task = room.spawn(batches.run_slowly(jobs, Arc::clone(latency)));
                 (Queue::Task(queue), Hand::Task(task))
             }
         };
@@ -293,6 +299,25 @@ impl<S: Sink> Batches<S> {
         self.sink.close();
     }
 
+    /// The same between other tasks, which wait meanwhile.
+    async fn run_between(mut self, mut jobs: tasks::UnboundedReceiver<Job>) {
+        while self.is_open {
+            let Some(first) = jobs.recv().await else { break };
+            // After all others that have something to do: what they write goes along.
+            tokio::task::yield_now().await;
+            self.take(std::iter::once(first).chain(waiting(&mut jobs)));
+            if self.expects_more() {
+                thread::sleep(GATHER);
+                tokio::task::yield_now().await;
+                self.take(waiting(&mut jobs));
+            }
+            self.begin();
+            self.write();
+            self.end();
+        }
+        self.sink.close();
+    }
+
     /// The same, with a disk that takes as long as it is told to.
     async fn run_slowly(
         mut self,
@@ -301,7 +326,7 @@ impl<S: Sink> Batches<S> {
     ) {
         while self.is_open {
             let Some(first) = jobs.recv().await else { break };
-            self.take(std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok())));
+            self.take(std::iter::once(first).chain(waiting(&mut jobs)));
             let [before, after] = latency.next();
             self.begin();
             tokio::time::sleep(before).await;
@@ -359,6 +384,10 @@ impl<S: Sink> Batches<S> {
             done.tell(&self.outcome);
         }
     }
+}
+
+fn waiting(jobs: &mut tasks::UnboundedReceiver<Job>) -> impl Iterator<Item = Job> {
+    std::iter::from_fn(|| jobs.try_recv().ok())
 }
 
 /// Whoever waits must be told, whatever happens to the log: a panic would leave them waiting.
@@ -426,7 +455,8 @@ pub(crate) mod tests {
     async fn a_panic_of_the_database_is_an_error_for_all_and_nobody_waits_for_ever() {
         let counters = Arc::new(Counters::default());
         let sink = Brittle(1);
-        let (writer, writing) = Writer::start(sink, Arc::clone(&counters), &Disk::Real).unwrap();
+        let (writer, writing) =
+            Writer::start(sink, Arc::clone(&counters), &Disk::Real, &Room::shared()).unwrap();
         writer.write(vote()).await.unwrap();
         assert_eq!(counters.failure(), None);
         for _ in 0..2 {
@@ -443,7 +473,8 @@ pub(crate) mod tests {
     async fn it_is_known_how_long_the_disk_has_hung() {
         let (gate, counters) = (Gate::default(), Arc::new(Counters::default()));
         let sink = Gated(Brittle(9), gate.clone());
-        let (writer, writing) = Writer::start(sink, Arc::clone(&counters), &Disk::Real).unwrap();
+        let (writer, writing) =
+            Writer::start(sink, Arc::clone(&counters), &Disk::Real, &Room::shared()).unwrap();
         assert_eq!(counters.under_way(), None);
         gate.set_shut(true);
         let (caller, told) = oneshot::channel();
