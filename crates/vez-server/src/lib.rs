@@ -7,6 +7,7 @@ pub mod backup;
 pub mod chance;
 pub mod cluster;
 mod door;
+mod gathering;
 mod hub;
 mod lessor;
 pub mod raft;
@@ -17,6 +18,7 @@ mod serve;
 mod spans;
 pub mod state;
 pub mod store;
+mod talk;
 pub mod watched;
 
 pub use door::{Caller, Door};

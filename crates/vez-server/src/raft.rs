@@ -1,5 +1,6 @@
 //! One member of the replicated service: what it is asked is agreed upon, made durable, applied.
 
+mod error;
 mod options;
 
 use std::collections::BTreeMap;
@@ -15,9 +16,11 @@ use openraft::errors::{ClientWriteError, Fatal, LinearizableReadError, RaftError
 use openraft::impls::BasicNode;
 use openraft::raft::ReadPolicy;
 use openraft::{Config, Raft, SnapshotPolicy};
+use tokio::task::JoinSet;
 use vez_api::log::Command;
 use vez_api::mvccpb::Event;
 
+pub use self::error::{OpenError, ProposeError};
 pub use self::options::{Keeping, Options};
 
 use crate::cluster::gate::Heard;
@@ -27,14 +30,15 @@ use crate::cluster::progress::Progress;
 use crate::cluster::rounds::Rounds;
 use crate::cluster::way::Way;
 use crate::cluster::{Card, Timing, leadership};
+use crate::gathering::Gathering;
 use crate::room::Room;
-use crate::state::{self, Response, State};
-use crate::store::directory::{self, Directory, DirectoryError, Identity};
+use crate::state::{Response, State};
+use crate::store::directory::{self, Directory, Identity};
 use crate::store::disk::Disk;
-use crate::store::engine::{Engine, EngineError};
+use crate::store::engine::Engine;
 use crate::store::log::LogStore;
 use crate::store::machine::{self, Machine, Policy, Shared};
-use crate::store::snapshot::{Kept, SnapshotError, Snapshots};
+use crate::store::snapshot::{Kept, Snapshots};
 use crate::store::writer::{Counters, Sink, Writer, Writing};
 use crate::store::{Proposal, SnapshotMeta, Types};
 use crate::watched;
@@ -47,50 +51,6 @@ pub(crate) struct Among {
     /// The members of which a cluster is made, if there is none yet.
     pub(crate) members: BTreeMap<u64, Card>,
     pub(crate) way: Way,
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error(transparent)]
-    Directory(#[from] DirectoryError),
-    #[error(transparent)]
-    Log(#[from] EngineError),
-    #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
-    #[error("{} holds a log from entry {from} on, but no whole snapshot of what was before; restore it from a backup", directory.display())]
-    Gap { directory: PathBuf, from: u64 },
-    #[error("the member cannot be started: {0}")]
-    Start(String),
-}
-
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum ProposeError {
-    #[error("this member is not the leader")]
-    NotLeader { leader: Option<u64>, address: Option<String> },
-    /// The leader changed meanwhile: the command may have been applied, or may still be.
-    #[error("the leader changed before the command was agreed upon")]
-    Unknown,
-    #[error("a majority of the members cannot be reached")]
-    NoMajority,
-    /// The command may have been applied, or may still be.
-    #[error("it took too long")]
-    Late,
-    /// By the leader, in its words.
-    #[error("{text}")]
-    Refused { code: i32, text: String },
-    #[error("the server is stopping")]
-    Stopping,
-    /// Nothing is written any more, until the server is started again.
-    #[error("nothing can be written: {0}")]
-    Disk(String),
-    /// The same of one of several, of whom others may have the command, and can be asked.
-    #[error("this member cannot write: {0}")]
-    DiskOfOne(String),
-    /// The command was not taken, and never will be.
-    #[error("the disk hangs: nothing has been written for {0:?}")]
-    Hangs(Duration),
-    #[error(transparent)]
-    State(#[from] state::Error),
 }
 
 /// Who leads, as this member sees it.
@@ -143,6 +103,9 @@ struct Inner {
     stage: watched::Sender<Stage>,
     questions: Arc<Questions>,
     confirmations: Arc<Questions>,
+    /// Those who wait for another thread, if there is one; and who wakes them.
+    gathering: Option<Arc<Gathering>>,
+    _waking: JoinSet<()>,
 }
 
 /// What is asked many times at once, and answered with an entry's index.
@@ -216,6 +179,8 @@ impl Replica {
         let (announce, leadership) = watched::channel(Leadership::default());
         room.spawn(leadership::announce(raft.clone(), identity.member, links.clone(), announce));
         room.spawn(snapshot_when_due(raft.clone(), Arc::clone(&shared)));
+        let gathering = room.is_own().then(Arc::<Gathering>::default);
+        let waking = gathering.iter().cloned().map(Gathering::wake_all).collect();
         let open = Mutex::new(Some(Open { snapshots, writing, room, disk, _directory: directory }));
         let directory = options.directory;
         let inner = Inner {
@@ -233,6 +198,8 @@ impl Replica {
             stage: watched::Sender::new(Stage::default()),
             questions: Arc::default(),
             confirmations: Arc::default(),
+            gathering,
+            _waking: waking,
         };
         let replica = Self { inner: Arc::new(inner) };
         if among.is_some() {
@@ -264,17 +231,19 @@ impl Replica {
             return Err(ProposeError::Hangs(so_far));
         }
         let proposal = Proposal(Arc::new(command));
-        let written =
-            self.inner.raft.client_write(proposal).await.map_err(|error| match error {
-                RaftError::Fatal(fatal) => self.stopped(&fatal),
-                RaftError::APIError(ClientWriteError::ForwardToLeader(to)) => {
-                    ProposeError::NotLeader {
-                        leader: to.leader_id,
-                        address: to.leader_node.map(|node| node.addr),
-                    }
-                }
-                RaftError::APIError(_) => ProposeError::Unknown,
-            })?;
+        let write = self.inner.raft.client_write(proposal);
+        let written = match &self.inner.gathering {
+            Some(gathering) => gathering.wait(write).await,
+            None => write.await,
+        };
+        let written = written.map_err(|error| match error {
+            RaftError::Fatal(fatal) => self.stopped(&fatal),
+            RaftError::APIError(ClientWriteError::ForwardToLeader(to)) => ProposeError::NotLeader {
+                leader: to.leader_id,
+                address: to.leader_node.map(|node| node.addr),
+            },
+            RaftError::APIError(_) => ProposeError::Unknown,
+        })?;
         let index = written.log_id.index;
         Ok((written.data.expect("a command has an answer")?, index))
     }

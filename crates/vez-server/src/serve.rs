@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
-use tokio_stream::wrappers::ReceiverStream;
 use vez_api::etcdserverpb::{CompactionRequest, LeaseGrantRequest, LeaseRevokeRequest};
 use vez_api::log::{self, command::Command};
 use vez_tls::net::{self, Net};
@@ -17,16 +16,16 @@ use crate::api::{Member, Service, Shared};
 use crate::cluster::handover::Stage;
 use crate::cluster::way::Way;
 use crate::cluster::{Card, Membership, PeerTls, Timing, cluster_id, gate, member_id, reception};
-use crate::door::{self, Caller, Doors};
+use crate::door::{self, Doors};
 use crate::hub::Hub;
 use crate::lessor::Lessor;
 use crate::raft::{self, Among, Keeping, Leadership, OpenError, Replica};
 use crate::seen::View;
-use crate::seen::calls::CountCalls;
 use crate::seen::chronicle::{Cause, Chronicle};
 use crate::seen::keep::LeaseCounts;
 use crate::state::State;
 use crate::store::{Disk, directory};
+use crate::talk::{self, Host};
 use crate::watched;
 
 /// How long requests under way may take when the server is stopped.
@@ -184,12 +183,11 @@ impl Server {
         let view = View::new(service.clone(), chronicle, leases, Arc::clone(&doors_seen));
         view.keep(&mut chores);
         let (stop, stopped) = watched::channel(false);
+        let host = Host::new(service.clone(), view.calls());
         let mut doors = JoinSet::new();
         for (listener, tls) in listeners {
             let callers = door::open(listener, tls, Arc::clone(&doors_seen), stopped.clone());
-            let served =
-                serve_callers(service.clone(), view.count_calls(), callers, stopped.clone());
-            doors.spawn(served);
+            doors.spawn(talk::serve(host.clone(), callers, stopped.clone()));
         }
         let (peers_stop, _) = watched::channel(false);
         let removed = if replica.has_peers() {
@@ -355,26 +353,6 @@ async fn listen(
         listeners.push((listener, tls));
     }
     Ok((listeners, urls))
-}
-
-async fn serve_callers(
-    service: Service,
-    calls: CountCalls,
-    callers: ReceiverStream<std::io::Result<Caller>>,
-    mut stopped: watched::Receiver<bool>,
-) {
-    let served = tonic::transport::Server::builder()
-        .http2_keepalive_interval(Some(Duration::from_secs(10)))
-        .http2_keepalive_timeout(Some(Duration::from_secs(10)))
-        .max_concurrent_streams(service.limits.streams_per_connection)
-        .layer(calls)
-        .add_routes(service.routes())
-        .serve_with_incoming_shutdown(callers, async move {
-            stopped.wait_for(|stopped| *stopped).await.ok();
-        });
-    if let Err(error) = served.await {
-        tracing::error!("a door closed: {error}");
-    }
 }
 
 async fn watch_leadership(

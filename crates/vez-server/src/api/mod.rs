@@ -7,6 +7,7 @@ mod lease;
 mod lock;
 mod maintenance;
 mod queue;
+pub(crate) mod unary;
 mod watch;
 
 use std::sync::Arc;
@@ -65,9 +66,7 @@ impl Service {
 
     /// All services, and a sentence for whoever asks for another.
     pub(crate) fn routes(&self) -> Routes {
-        // What is allowed is checked by size in bytes, with a sentence; the transport's limit only
-        // keeps a client from filling the memory first.
-        let most = self.limits.request_bytes + 512 * 1024;
+        let most = self.request_max();
         let routes = Routes::default()
             .add_service(KvServer::new(self.clone()).max_decoding_message_size(most))
             .add_service(watch::WatchDoor(self.clone()))
@@ -77,6 +76,12 @@ impl Service {
             .add_service(ClusterServer::new(self.clone()))
             .add_service(MaintenanceServer::new(self.clone()));
         Routes::from(routes.into_axum_router().fallback(not_here))
+    }
+
+    /// The longest request that is taken at all. What is allowed is checked by size in bytes, with a
+    /// sentence; this only keeps a client from filling the memory first.
+    pub(crate) fn request_max(&self) -> usize {
+        self.limits.request_bytes + 512 * 1024
     }
 
     /// Puts a command to the log; the answer comes when it is durable.

@@ -3,7 +3,9 @@
 //! This is how etcd's own clients queue, so that they and the server's locks and elections stand
 //! in one line.
 
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -54,10 +56,10 @@ impl Service {
         let key = Bytes::from([&prefix[..], format!("{lease:x}").as_bytes()].concat());
         let request = taking(&key, value, lease, self.replica.has_peers());
         self.fits(&request)?;
-        // In a task of its own: a client that goes away while the log is written must not leave a
-        // place behind that nobody gives up.
         let service = self.clone();
-        let taken = tokio::spawn(async move {
+        // A client that goes away while the log is written must not leave a place behind that
+        // nobody gives up.
+        let taken = ToItsEnd::new(async move {
             let response: TxnResponse = service.write(Command::Txn(request)).await?;
             let revision = response.header.as_ref().map_or(0, |header| header.revision);
             let found = response.responses.into_iter().find_map(|answer| match answer.response {
@@ -77,7 +79,38 @@ impl Service {
             };
             Ok::<_, Status>((place, found))
         });
-        taken.await.map_err(|_| Status::unavailable("etcdserver: server stopped"))?
+        taken.await
+    }
+}
+
+/// Something that is done to its end, also if nobody waits for it any more: then in a task of its
+/// own.
+struct ToItsEnd<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
+
+impl<F: Future<Output: Send> + Send + 'static> ToItsEnd<F> {
+    fn new(work: F) -> Self {
+        Self(Some(Box::pin(work)))
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Future for ToItsEnd<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let work = self.0.as_mut().expect("it ends once");
+        let output = ready!(work.as_mut().poll(cx));
+        self.0 = None;
+        Poll::Ready(output)
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Drop for ToItsEnd<F> {
+    fn drop(&mut self) {
+        if let Some(work) = self.0.take()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(work);
+        }
     }
 }
 

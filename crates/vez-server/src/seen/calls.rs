@@ -1,21 +1,11 @@
-//! What clients call, how it ends and how long it takes: a layer around all services.
+//! What clients call, how it ends and how long it takes.
 
-use std::future::Ready;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use futures_util::FutureExt as _;
-use futures_util::future::{Join, Map, join};
-use http_body::{Frame, SizeHint};
 use tokio::time::Instant;
-use tonic::Status;
-use tonic::body::Body;
-use tonic::codegen::Service;
-use tonic::codegen::http::{HeaderMap, Request, Response};
-use tower_layer::Layer;
+use tonic::Code;
+use tonic::codegen::http::HeaderMap;
 
 use super::meter::{Counter, Histogram};
 
@@ -119,7 +109,7 @@ impl Calls {
         self.tallies.iter().map(|tally| tally.started.get()).sum()
     }
 
-    fn begin(self: &Arc<Self>, path: &str) -> Call {
+    pub(crate) fn begin(self: &Arc<Self>, path: &str) -> Call {
         let path = path.strip_prefix('/').and_then(|path| path.split_once('/'));
         let method = path.and_then(|path| METHODS[..OTHER].binary_search(&path).ok());
         let method = method.unwrap_or(OTHER);
@@ -137,7 +127,18 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    fn hear(&mut self, headers: &HeaderMap) {
+    /// It was answered like this, with so many bytes.
+    pub(crate) fn end(&mut self, code: Code, bytes: usize) {
+        self.code = code as usize;
+        self.sends(bytes);
+    }
+
+    pub(crate) fn sends(&self, bytes: usize) {
+        self.calls.sent.add(bytes as u64);
+    }
+
+    /// How it ended, if these say so.
+    pub(crate) fn hear(&mut self, headers: &HeaderMap) {
         if let Some(status) = headers.get("grpc-status") {
             let code = status.to_str().ok().and_then(|code| code.parse().ok());
             self.code = code.filter(|code| *code < CODES.len()).unwrap_or(UNKNOWN);
@@ -154,88 +155,6 @@ impl Drop for Call {
         if !lasts(self.method) {
             self.calls.took.observe(took);
         }
-    }
-}
-
-/// Has every call counted.
-#[derive(Clone)]
-pub(crate) struct CountCalls(pub(crate) Arc<Calls>);
-
-impl<S> Layer<S> for CountCalls {
-    type Service = Counting<S>;
-
-    fn layer(&self, inner: S) -> Counting<S> {
-        Counting { inner, calls: Arc::clone(&self.0) }
-    }
-}
-
-#[derive(Clone)]
-pub(crate) struct Counting<S> {
-    inner: S,
-    calls: Arc<Calls>,
-}
-
-type Answered<E> = Result<Response<Counted>, E>;
-type Both<E> = (Result<Response<Body>, E>, Call);
-
-impl<S, B> Service<Request<B>> for Counting<S>
-where
-    S: Service<Request<B>, Response = Response<Body>>,
-{
-    type Response = Response<Counted>;
-    type Error = S::Error;
-    /// The call goes along with the answer, without a closure, so that the type has a name and
-    /// nothing is allocated for it.
-    type Future = Map<Join<S::Future, Ready<Call>>, fn(Both<S::Error>) -> Answered<S::Error>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let call = self.calls.begin(request.uri().path());
-        join(self.inner.call(request), std::future::ready(call)).map(counted::<S::Error>)
-    }
-}
-
-fn counted<E>((answer, mut call): Both<E>) -> Answered<E> {
-    answer.map(|answer| {
-        call.hear(answer.headers());
-        answer.map(|inner| Counted { inner, call })
-    })
-}
-
-/// An answer's body: how a call ended is said at the end of it.
-pub(crate) struct Counted {
-    inner: Body,
-    call: Call,
-}
-
-impl http_body::Body for Counted {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let polled = Pin::new(&mut self.inner).poll_frame(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &polled {
-            if let Some(data) = frame.data_ref() {
-                self.call.calls.sent.add(data.len() as u64);
-            } else if let Some(trailers) = frame.trailers_ref() {
-                self.call.hear(trailers);
-            }
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }
 

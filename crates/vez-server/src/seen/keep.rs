@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-use super::calls::CountCalls;
+use super::calls::Calls;
 use super::chronicle::Chronicle;
 use super::meter::Counter;
 use super::{Happening, View, samples};
@@ -31,8 +31,8 @@ impl View {
         chores.spawn(take_samples(self.clone()));
     }
 
-    pub(crate) fn count_calls(&self) -> CountCalls {
-        CountCalls(Arc::clone(&self.calls))
+    pub(crate) fn calls(&self) -> Arc<Calls> {
+        Arc::clone(&self.calls)
     }
 }
 
