@@ -5,6 +5,11 @@ use std::process::ExitCode;
 use clap::Parser as _;
 use vez::cmd::{Command, Outcome};
 
+/// The service frees in one thread what it made in another, all the time, which the system's own
+/// does under a lock.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Who may enter now, who leads now: mutual exclusion and leader election.
 #[derive(clap::Parser)]
 #[command(version, about, max_term_width = 100, propagate_version = true)]
