@@ -94,6 +94,8 @@ pub struct Connection {
     pub(crate) sends: i64,
     /// What every new stream may be sent.
     stream_sends: i64,
+    /// How much waits on all streams for windows to open.
+    pub(crate) waits: usize,
     /// Streams that have something to say, and wait for the connection's window.
     pub(crate) queue: VecDeque<u32>,
     /// Where fields are encoded.
@@ -118,6 +120,7 @@ impl Connection {
             out: Vec::new(),
             sends: WINDOW_DEFAULT.into(),
             stream_sends: WINDOW_DEFAULT.into(),
+            waits: 0,
             queue: VecDeque::new(),
             scratch: Vec::new(),
             given_up: 0,
@@ -132,6 +135,11 @@ impl Connection {
     /// It has not spoken HTTP/2, or not yet.
     pub fn is_silent(&self) -> bool {
         self.stage == Stage::Preface
+    }
+
+    /// How many bytes wait for the client to take what it has.
+    pub fn waits(&self) -> usize {
+        self.waits
     }
 
     /// How many streams are open.
@@ -382,7 +390,7 @@ impl Connection {
         if frame.payload.len() != 4 {
             return Err(broken(reason::FRAME_SIZE_ERROR, "a reset has four bytes"));
         }
-        if self.streams.remove(&frame.id).is_some() {
+        if self.forget(frame.id).is_some() {
             events.push(Event::Cancels { id: frame.id });
             // To begin and give up costs a client nothing, and a server something: whoever does
             // little else is sent away.

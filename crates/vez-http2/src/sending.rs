@@ -6,6 +6,7 @@ use crate::connection::Connection;
 use crate::frame::{self, PAYLOAD_MAX, flag, kind};
 use crate::hpack::put_literal;
 use crate::reason;
+use crate::streams::Stream;
 
 /// `:status: 200`, as everybody knows it.
 const OK: u8 = 0x88;
@@ -43,6 +44,7 @@ impl Connection {
     pub fn say(&mut self, id: u32, bytes: Bytes) {
         let Some(stream) = self.streams.get_mut(&id) else { return };
         if !bytes.is_empty() {
+            self.waits += bytes.len();
             stream.waiting.push_back(bytes);
             self.send_waiting(id);
         }
@@ -67,7 +69,7 @@ impl Connection {
 
     /// Gives a stream up.
     pub fn reset(&mut self, id: u32, reason: u32) {
-        if self.streams.remove(&id).is_some() {
+        if self.forget(id).is_some() {
             self.put_reset(id, reason);
         }
     }
@@ -94,9 +96,16 @@ impl Connection {
         }
     }
 
+    /// A stream is over, and with it what waits there.
+    pub(crate) fn forget(&mut self, id: u32) -> Option<Box<Stream>> {
+        let stream = self.streams.remove(&id)?;
+        self.waits -= stream.waiting.iter().map(Bytes::len).sum::<usize>();
+        Some(stream)
+    }
+
     /// Nothing more goes out on a stream.
     fn end(&mut self, id: u32) {
-        let Some(stream) = self.streams.remove(&id) else { return };
+        let Some(stream) = self.forget(id) else { return };
         self.count_end();
         if !stream.is_heard {
             // It has its answer, whatever else it wanted to say.
@@ -145,6 +154,7 @@ impl Connection {
         let length = bytes.len().min(window).min(PAYLOAD_MAX);
         frame::put(&mut self.out, kind::DATA, 0, id, &bytes[..length]);
         bytes.advance(length);
+        self.waits -= length;
         let sent = i64::try_from(length).unwrap_or(0);
         stream.sends -= sent;
         self.sends -= sent;

@@ -160,7 +160,7 @@ fn no_more_is_sent_than_the_windows_allow() {
     pair.server.say(1, vec![7; 100_000].into());
     pair.server.finish(1, []);
     assert!(!pair.server.is_clear(1));
-    assert_eq!(length(&pair.sent()), 10);
+    assert_eq!((length(&pair.sent()), pair.server.waits()), (10, 99_990));
     // The stream's window opens wide, the connection's is 65,535 in all.
     pair.says(&frame(kind::WINDOW_UPDATE, 0, 1, &200_000u32.to_be_bytes()));
     let sent = pair.sent();
@@ -172,6 +172,7 @@ fn no_more_is_sent_than_the_windows_allow() {
     let (kind, flags, ..) = sent.last().unwrap();
     assert_eq!((*kind, flags & flag::END_STREAM), (kind::HEADERS, flag::END_STREAM));
     assert!(pair.server.is_clear(1));
+    assert_eq!(pair.server.waits(), 0);
 }
 
 #[test]
@@ -245,7 +246,12 @@ fn what_is_given_up_is_told_once_and_forgotten() {
     let mut pair = Pair::new();
     pair.begin(1);
     let reset = frame(kind::RESET, 0, 1, &reason::CANCEL.to_be_bytes());
+    pair.server.begin(1, 200, [], false);
+    pair.server.say(1, vec![0; 100_000].into());
+    assert_eq!(pair.server.waits(), 100_000 - 65_535);
     assert_eq!(pair.says(&reset), [Event::Cancels { id: 1 }]);
+    assert_eq!(pair.server.waits(), 0, "nobody will ever take it");
+    pair.sent();
     assert_eq!(pair.says(&reset), []);
     pair.server.begin(1, 200, [], false);
     pair.server.say(1, Bytes::from_static(b"late"));

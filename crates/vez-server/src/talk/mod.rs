@@ -4,7 +4,7 @@
 //! others go through tonic.
 //!
 //! **Invariant:** whoever gives a call up, or hangs up, ends it here too. Nothing more is read, and
-//! no answer is gone on with, while the caller does not read what it was told.
+//! nothing more answered, while the caller does not read what it was told.
 
 mod incoming;
 mod words;
@@ -45,6 +45,9 @@ use crate::watched;
 const ROOM: usize = 16 * 1024;
 /// When so much waits for a caller to read it, nothing more is done for it.
 const OUT_MAX: usize = 64 * 1024;
+/// The same of what waits because the caller does not let it be sent. More, because of many calls
+/// one may wait for long without harm to the others.
+const WAITS_MAX: usize = 16 * 1024 * 1024;
 /// The most that a call may begin with.
 const FIELDS_MAX: usize = 16 * 1024;
 /// So many times the largest request may come in pieces at a time on one connection.
@@ -496,14 +499,22 @@ impl Talk {
         }
     }
 
+    /// The caller has so much to read that nothing more is answered for now.
+    fn is_full(&mut self) -> bool {
+        OUT_MAX <= self.connection.out().len() || WAITS_MAX <= self.connection.waits()
+    }
+
     fn proceed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             self.look_after(cx)?;
-            while let Poll::Ready(Some(done)) = self.under_way.poll_next_unpin(cx) {
+            while !self.is_full()
+                && let Poll::Ready(Some(done)) = self.under_way.poll_next_unpin(cx)
+            {
                 if let Ok((id, step)) = done {
                     self.step(id, step);
                 }
             }
+            let was_full = self.is_full();
             self.hear_taken(cx);
             let written = self.write(cx)?;
             self.is_over |= self.is_stopping && self.calls.is_empty();
@@ -511,7 +522,7 @@ impl Talk {
                 ready!(written);
                 return Pin::new(&mut self.caller).poll_shutdown(cx);
             }
-            if self.go_on_with_stalled() {
+            if self.go_on_with_stalled() || was_full && !self.is_full() {
                 continue;
             }
             if OUT_MAX <= self.connection.out().len() {

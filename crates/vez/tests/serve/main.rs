@@ -15,6 +15,7 @@ mod stalls;
 mod tls;
 mod wall_clock;
 mod watchers;
+mod wire;
 
 /// A real etcd, to compare with.
 #[path = "../../../vez-client/tests/server/mod.rs"]

@@ -347,7 +347,7 @@ async fn a_connection_that_breaks_leaves_no_key_behind() {
 }
 
 /// Resident memory, in bytes.
-fn memory(server: &Server) -> u64 {
+pub(crate) fn memory(server: &Server) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()));
     let status = status.expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is there");

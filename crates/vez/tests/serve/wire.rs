@@ -1,0 +1,172 @@
+//! Frames written by hand, as no client would: the server answers what can be answered, and keeps
+//! little for who does not listen.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use vez_api::etcdserverpb::PutRequest;
+use vez_api::etcdserverpb::kv_client::KvClient;
+
+use crate::promises::{connect as channel, memory};
+use crate::server::Server;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+/// Nobody waits longer for what must come.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn frame(kind: u8, flags: u8, id: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("it is short").to_be_bytes();
+    [&length[1..], &[kind, flags], &id.to_be_bytes(), payload].concat()
+}
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(&server.address).expect("it listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("it is not zero");
+    stream
+}
+
+/// With windows that are wide open.
+fn greet(server: &Server) -> TcpStream {
+    let mut stream = connect(server);
+    let window = [0, 4, 0x7f, 0xff, 0xff, 0xff];
+    let wide = (0x7fff_ffff_u32 - 65_535).to_be_bytes();
+    let greeting =
+        [PREFACE, &frame(SETTINGS, 0, 0, &window), &frame(WINDOW_UPDATE, 0, 0, &wide)].concat();
+    stream.write_all(&greeting).expect("it is there");
+    stream
+}
+
+fn head(method: &str, path: &str, kind: &str) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in [(":method", method), (":path", path), ("content-type", kind)] {
+        for word in [name, value] {
+            if word == name {
+                block.push(0);
+            }
+            block.push(u8::try_from(word.len()).expect("it is short"));
+            block.extend(word.as_bytes());
+        }
+    }
+    block
+}
+
+fn call(id: u32, path: &str, message: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(message.len()).expect("it is short").to_be_bytes();
+    let body = [&[0], &length[..], message].concat();
+    let head = head("POST", path, "application/grpc");
+    [frame(HEADERS, END_HEADERS, id, &head), frame(DATA, END_STREAM, id, &body)].concat()
+}
+
+/// The next frame: kind, flags, stream, payload.
+fn next(stream: &mut TcpStream) -> (u8, u8, u32, Vec<u8>) {
+    let mut head = [0; 9];
+    stream.read_exact(&mut head).expect("more comes");
+    let [a, b, c, kind, flags, w, x, y, z] = head;
+    let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+    stream.read_exact(&mut payload).expect("it comes whole");
+    (kind, flags, u32::from_be_bytes([w, x, y, z]), payload)
+}
+
+/// What ends a stream, or the connection.
+fn end(stream: &mut TcpStream) -> (u8, u32, Vec<u8>) {
+    loop {
+        let (kind, flags, id, payload) = next(stream);
+        if kind == GOAWAY || kind == HEADERS && flags & END_STREAM != 0 {
+            return (kind, id, payload);
+        }
+    }
+}
+
+fn has(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|part| part == text.as_bytes())
+}
+
+/// `RangeRequest { key: "k" }`.
+const RANGE: &[u8] = b"\x0a\x01k";
+
+#[test]
+fn a_browser_is_told_where_the_pages_are() {
+    let server = Server::vez();
+    let mut stream = connect(&server);
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: here\r\n\r\n").expect("it is there");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it is text, and it ends");
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    assert!(answer.contains("--listen-metrics-urls"), "{answer}");
+}
+
+#[test]
+fn what_is_no_call_is_refused_and_the_next_one_answered() {
+    let server = Server::vez();
+    let mut stream = greet(&server);
+    let path = "/etcdserverpb.KV/Range";
+    for (id, method, path, kind, said) in [
+        (1, "GET", path, "application/grpc", "405"),
+        (3, "POST", path, "text/html", "415"),
+        (5, "POST", "/no.Such/Method", "application/grpc", "vez does not offer"),
+        (7, "POST", path, "application/grpc", "expected one request"),
+    ] {
+        let head = head(method, path, kind);
+        let flags = END_HEADERS | END_STREAM;
+        stream.write_all(&frame(HEADERS, flags, id, &head)).expect("it is there");
+        let (_, of, payload) = end(&mut stream);
+        let payload = String::from_utf8_lossy(&payload).replace("%20", " ");
+        assert!(of == id && payload.contains(said), "{id}: {payload}");
+    }
+    stream.write_all(&call(9, path, RANGE)).expect("it is there");
+    let (_, of, payload) = end(&mut stream);
+    assert!(of == 9 && has(&payload, "grpc-status\x010"), "{payload:?}");
+}
+
+#[test]
+fn nonsense_ends_a_connection_with_a_reason_and_no_other() {
+    let server = Server::vez();
+    let mut other = greet(&server);
+    for (nonsense, why) in [
+        (frame(DATA, 0, 0, b"?"), "no such stream has begun"),
+        (frame(HEADERS, END_HEADERS, 1, &[0xff; 9]), "cannot be read"),
+        (vec![0xff; 100], "too long"),
+    ] {
+        let mut stream = greet(&server);
+        stream.write_all(&nonsense).expect("it is there");
+        let (kind, _, payload) = end(&mut stream);
+        assert!(kind == GOAWAY && has(&payload, why), "{why}: {payload:?}");
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).expect("it ends");
+    }
+    other.write_all(&call(1, "/etcdserverpb.KV/Range", RANGE)).expect("it is there");
+    assert_eq!(end(&mut other).1, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_for_much_and_does_not_read_is_not_answered_ahead() {
+    const ASKED: u32 = 300;
+    let server = Server::vez();
+    let mut keys = KvClient::new(channel(&server).await);
+    let value = vec![b'v'; 1 << 20].into();
+    let put = PutRequest { key: "k".into(), value, ..PutRequest::default() };
+    keys.put(put).await.expect("it is in order");
+    let before = memory(&server);
+    let mut stream = greet(&server);
+    let asked = (0..ASKED).map(|number| call(2 * number + 1, "/etcdserverpb.KV/Range", RANGE));
+    stream.write_all(&asked.collect::<Vec<_>>().concat()).expect("it is there");
+    // Another is answered meanwhile, so that what was asked before has been heard.
+    let mut other = greet(&server);
+    for id in (1..200).step_by(2) {
+        other.write_all(&call(id, "/etcdserverpb.KV/Range", RANGE)).expect("it is there");
+        assert_eq!(end(&mut other).1, id);
+    }
+    let more = memory(&server).saturating_sub(before) >> 20;
+    assert!(more < 100, "{more} MB are kept for somebody who does not read");
+    let mut answered: Vec<u32> = (0..ASKED).map(|_| end(&mut stream).1).collect();
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq((0..ASKED).map(|number| 2 * number + 1)));
+}
