@@ -263,7 +263,7 @@ impl Replica {
         if let Some(so_far) = self.hangs() {
             return Err(ProposeError::Hangs(so_far));
         }
-        let proposal = Proposal(Arc::new(command));
+        let proposal = Proposal::new(command);
         let written =
             self.inner.raft.client_write(proposal).await.map_err(|error| match error {
                 RaftError::Fatal(fatal) => self.stopped(&fatal),
