@@ -1,6 +1,7 @@
 //! One member of the replicated service: what it is asked is agreed upon, made durable, applied.
 
 mod options;
+mod propose;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use openraft::async_runtime::Instant as _;
 use openraft::async_runtime::watch::WatchReceiver as _;
-use openraft::errors::{ClientWriteError, Fatal, LinearizableReadError, RaftError};
+use openraft::errors::{Fatal, LinearizableReadError, RaftError};
 use openraft::impls::BasicNode;
 use openraft::raft::ReadPolicy;
 use openraft::{Config, Raft, SnapshotPolicy};
@@ -28,7 +29,7 @@ use crate::cluster::rounds::Rounds;
 use crate::cluster::way::Way;
 use crate::cluster::{Card, Timing, leadership};
 use crate::room::Room;
-use crate::state::{self, Response, State};
+use crate::state::{self, State};
 use crate::store::directory::{self, Directory, DirectoryError, Identity};
 use crate::store::disk::Disk;
 use crate::store::engine::{Engine, EngineError};
@@ -36,7 +37,7 @@ use crate::store::log::LogStore;
 use crate::store::machine::{self, Machine, Policy, Shared};
 use crate::store::snapshot::{Kept, SnapshotError, Snapshots};
 use crate::store::writer::{Counters, Sink, Writer, Writing};
-use crate::store::{Proposal, SnapshotMeta, Types};
+use crate::store::{SnapshotMeta, Types};
 use crate::watched;
 
 /// A log that hangs for longer takes nothing more.
@@ -249,36 +250,6 @@ impl Replica {
         WeakReplica(Arc::downgrade(&self.inner))
     }
 
-    /// Returns the answer once the command is durable and applied. While the disk hangs nothing
-    /// is taken: what waits for a disk must not pile up.
-    pub async fn propose(&self, command: Command) -> Result<Response, ProposeError> {
-        self.propose_here(command).await.map(|(response, _)| response)
-    }
-
-    /// The answer, and which entry holds the command.
-    pub(crate) async fn propose_here(
-        &self,
-        command: Command,
-    ) -> Result<(Response, u64), ProposeError> {
-        if let Some(so_far) = self.hangs() {
-            return Err(ProposeError::Hangs(so_far));
-        }
-        let proposal = Proposal::new(command);
-        let written =
-            self.inner.raft.client_write(proposal).await.map_err(|error| match error {
-                RaftError::Fatal(fatal) => self.stopped(&fatal),
-                RaftError::APIError(ClientWriteError::ForwardToLeader(to)) => {
-                    ProposeError::NotLeader {
-                        leader: to.leader_id,
-                        address: to.leader_node.map(|node| node.addr),
-                    }
-                }
-                RaftError::APIError(_) => ProposeError::Unknown,
-            })?;
-        let index = written.log_id.index;
-        Ok((written.data.expect("a command has an answer")?, index))
-    }
-
     /// Looks at what this member has applied. Nothing is applied meanwhile: whoever registers for
     /// what comes next in here misses nothing and sees nothing twice.
     pub fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
@@ -343,13 +314,9 @@ impl Replica {
         self.inner.links.is_some()
     }
 
-    /// The way to another member.
+    /// The way to another member that is known to lead, or that did.
     pub(crate) fn link(&self, member: u64) -> Option<Link> {
-        let links = self.inner.links.as_ref()?;
-        let metrics = self.inner.raft.server_metrics();
-        let now = metrics.borrow_watched();
-        let node = now.membership_config.get_node(&member)?;
-        Some(links.to(member, &node.addr))
+        self.inner.links.as_ref()?.way_to(member)
     }
 
     /// Whether a majority has been heard of late; it may have another leader otherwise.
@@ -424,7 +391,7 @@ impl Replica {
         directory::bytes_of(&self.inner.directory)
     }
 
-    pub(crate) fn counters(&self) -> &Counters {
+    pub(crate) fn counters(&self) -> &Arc<Counters> {
         &self.inner.counters
     }
 
@@ -472,6 +439,12 @@ impl Replica {
                 ProposeError::DiskOfOne(error.to_string())
             }
             Fatal::StorageError(error) => ProposeError::Disk(error.to_string()),
+            // Of many that were asked together, none is told why it stopped.
+            _ if self.has_peers() && self.inner.counters.failure().is_some() => {
+                ProposeError::DiskOfOne(
+                    self.inner.counters.failure().unwrap_or_default().to_owned(),
+                )
+            }
             Fatal::Panicked | Fatal::Stopped => ProposeError::Stopping,
         }
     }
@@ -480,6 +453,9 @@ impl Replica {
     pub async fn shutdown(&self) {
         if let Err(error) = self.inner.raft.shutdown().await {
             tracing::error!("the member did not stop in order: {error}");
+        }
+        if let Some(links) = &self.inner.links {
+            links.close();
         }
         let open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Open { snapshots, writing, room, disk, _directory }) = open {

@@ -14,11 +14,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::{Interceptor, Routes};
 use tonic::{Request, Response, Status, Streaming};
 use vez_api::etcdserverpb::LeaseTimeToLiveRequest;
-use vez_api::log::Command;
 use vez_api::peer::peer_server::{Peer, PeerServer};
 use vez_api::peer::reception_server::ReceptionServer;
 use vez_api::peer::{
-    AppendRequest, AppendResponse, ChangeRequest, ChangeResponse, ProposeResponse,
+    AppendRequest, AppendResponse, ChangeRequest, ChangeResponse, ProposeRequest, ProposeResponse,
     ReadIndexRequest, ReadIndexResponse, RenewRequest, RenewResponse, SnapshotPart,
     SnapshotResponse, TimeToLiveResponse, TransferRequest, TransferResponse, VoteRequest,
     VoteResponse,
@@ -132,7 +131,7 @@ fn stopped(error: impl std::fmt::Display) -> Status {
     Status::unavailable(error.to_string())
 }
 
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+pub(super) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl Peer for Gate {
@@ -218,11 +217,13 @@ impl Peer for Gate {
         Ok(Response::new(TransferResponse { refusal }))
     }
 
+    type ProposeStream = Answers<ProposeResponse>;
+
     async fn propose(
         &self,
-        request: Request<Command>,
-    ) -> Result<Response<ProposeResponse>, Status> {
-        Ok(Response::new(self.propose_here(request.into_inner()).await))
+        request: Request<Streaming<ProposeRequest>>,
+    ) -> Result<Response<Self::ProposeStream>, Status> {
+        Ok(Response::new(self.hear(request.into_inner())))
     }
 
     async fn read_index(
