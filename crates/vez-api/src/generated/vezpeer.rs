@@ -26,6 +26,9 @@ pub struct AppendRequest {
     pub entries: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
     #[prost(message, optional, tag = "4")]
     pub committed: ::core::option::Option<LogId>,
+    /// It only says what was committed: unless something is wrong, nobody waits for an answer.
+    #[prost(bool, tag = "5")]
+    pub is_notice: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AppendResponse {
@@ -366,7 +369,8 @@ pub mod peer_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Entries for a follower, one request after another without waiting; answers in the same order.
+        /// Entries for a follower, one request after another without waiting; answers in the same order,
+        /// except to notices.
         pub async fn append(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::AppendRequest>,
@@ -579,7 +583,8 @@ pub mod peer_server {
             >
             + std::marker::Send
             + 'static;
-        /// Entries for a follower, one request after another without waiting; answers in the same order.
+        /// Entries for a follower, one request after another without waiting; answers in the same order,
+        /// except to notices.
         async fn append(
             &self,
             request: tonic::Request<tonic::Streaming<super::AppendRequest>>,

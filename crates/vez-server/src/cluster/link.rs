@@ -20,7 +20,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use vez_api::peer::peer_client::PeerClient;
-use vez_api::peer::{Proposed, SnapshotPart, TransferRequest, snapshot_part};
+use vez_api::peer::{AppendRequest, Proposed, SnapshotPart, TransferRequest, snapshot_part};
 use vez_tls::net::FORGET;
 
 use super::Timing;
@@ -200,6 +200,17 @@ impl Link {
     }
 }
 
+/// The first may be a question. What has no entries after it says only what is committed, of which
+/// an answer would be no news, and would cost as much as one to entries does.
+fn words_of(
+    first: Option<AppendEntriesRequest<Types>>,
+    others: impl Stream<Item = AppendEntriesRequest<Types>>,
+) -> impl Stream<Item = AppendRequest> {
+    let first = first.map(|request| words::append(&request, false));
+    let others = others.map(|request| words::append(&request, request.entries.is_empty()));
+    futures_util::stream::iter(first).chain(others)
+}
+
 /// What is at the bottom of it; tonic says only that something is.
 pub(super) fn why(status: &Status) -> String {
     let mut why = status.message().to_owned();
@@ -260,8 +271,7 @@ impl RaftNetworkV2<Types> for Link {
             let mut client = link.client().map_err(|status| link.failed(&status))?;
             let mut input = input.fuse();
             let first = input.next().await;
-            let words = futures_util::stream::iter(first).chain(input);
-            let words = words.map(|request| words::append(&request));
+            let words = words_of(first, input);
             let answers = client.append(link.address(words)).await;
             let answers = answers.map_err(|status| link.failed(&status))?.into_inner();
             let answers = answers.map(|answer| match answer {
@@ -354,9 +364,11 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use futures_util::FutureExt as _;
+    use openraft::EntryPayload;
     use vez_tls::net::{Listener, Net, Socket, Soon};
 
     use super::*;
+    use crate::store::{Entry, LogId};
 
     /// Nobody is there, and that is known at once.
     #[derive(Debug, Default)]
@@ -397,5 +409,24 @@ mod tests {
             RaftNetworkV2::stream_append(&mut link, words, option).map(|done| done.is_err());
         assert!(called.await);
         assert_eq!(desert.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn only_what_says_nothing_but_what_is_committed_goes_unanswered() {
+        let word = |entries: u64| AppendEntriesRequest {
+            vote: Vote::new_committed(1, 1),
+            prev_log_id: None,
+            entries: (0..entries)
+                .map(|index| Entry {
+                    log_id: LogId::new_term_index(1, index),
+                    payload: EntryPayload::Blank,
+                })
+                .collect(),
+            leader_commit: None,
+        };
+        let others = futures_util::stream::iter([2, 0, 1, 0, 0].map(word));
+        let words = words_of(Some(word(0)), others).map(|word| word.is_notice);
+        let notices: Vec<_> = words.collect().now_or_never().unwrap();
+        assert_eq!(notices, [false, false, true, false, true, true], "the first may be a question");
     }
 }
