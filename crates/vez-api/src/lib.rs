@@ -42,9 +42,6 @@ pub mod peer {
     include!("generated/vezpeer.rs");
 }
 
-/// As generated code calls it.
-use log as vez;
-
 mod range;
 
 pub use range::end_of_prefix;

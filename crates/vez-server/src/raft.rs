@@ -2,6 +2,7 @@
 
 mod error;
 mod options;
+mod propose;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use openraft::async_runtime::Instant as _;
 use openraft::async_runtime::watch::WatchReceiver as _;
-use openraft::errors::{ClientWriteError, Fatal, LinearizableReadError, RaftError};
+use openraft::errors::{Fatal, LinearizableReadError, RaftError};
 use openraft::impls::BasicNode;
 use openraft::raft::ReadPolicy;
 use openraft::{Config, Raft, SnapshotPolicy};
@@ -32,7 +33,7 @@ use crate::cluster::way::Way;
 use crate::cluster::{Card, Timing, leadership};
 use crate::gathering::Gathering;
 use crate::room::Room;
-use crate::state::{Response, State};
+use crate::state::State;
 use crate::store::directory::{self, Directory, Identity};
 use crate::store::disk::Disk;
 use crate::store::engine::Engine;
@@ -40,7 +41,7 @@ use crate::store::log::LogStore;
 use crate::store::machine::{self, Machine, Policy, Shared};
 use crate::store::snapshot::{Kept, Snapshots};
 use crate::store::writer::{Counters, Sink, Writer, Writing};
-use crate::store::{Proposal, SnapshotMeta, Types};
+use crate::store::{SnapshotMeta, Types};
 use crate::watched;
 
 /// A log that hangs for longer takes nothing more.
@@ -216,38 +217,6 @@ impl Replica {
         WeakReplica(Arc::downgrade(&self.inner))
     }
 
-    /// Returns the answer once the command is durable and applied. While the disk hangs nothing
-    /// is taken: what waits for a disk must not pile up.
-    pub async fn propose(&self, command: Command) -> Result<Response, ProposeError> {
-        self.propose_here(command).await.map(|(response, _)| response)
-    }
-
-    /// The answer, and which entry holds the command.
-    pub(crate) async fn propose_here(
-        &self,
-        command: Command,
-    ) -> Result<(Response, u64), ProposeError> {
-        if let Some(so_far) = self.hangs() {
-            return Err(ProposeError::Hangs(so_far));
-        }
-        let proposal = Proposal(Arc::new(command));
-        let write = self.inner.raft.client_write(proposal);
-        let written = match &self.inner.gathering {
-            Some(gathering) => gathering.wait(write).await,
-            None => write.await,
-        };
-        let written = written.map_err(|error| match error {
-            RaftError::Fatal(fatal) => self.stopped(&fatal),
-            RaftError::APIError(ClientWriteError::ForwardToLeader(to)) => ProposeError::NotLeader {
-                leader: to.leader_id,
-                address: to.leader_node.map(|node| node.addr),
-            },
-            RaftError::APIError(_) => ProposeError::Unknown,
-        })?;
-        let index = written.log_id.index;
-        Ok((written.data.expect("a command has an answer")?, index))
-    }
-
     /// Looks at what this member has applied. Nothing is applied meanwhile: whoever registers for
     /// what comes next in here misses nothing and sees nothing twice.
     pub fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
@@ -312,13 +281,9 @@ impl Replica {
         self.inner.links.is_some()
     }
 
-    /// The way to another member.
+    /// The way to another member that is known to lead, or that did.
     pub(crate) fn link(&self, member: u64) -> Option<Link> {
-        let links = self.inner.links.as_ref()?;
-        let metrics = self.inner.raft.server_metrics();
-        let now = metrics.borrow_watched();
-        let node = now.membership_config.get_node(&member)?;
-        Some(links.to(member, &node.addr))
+        self.inner.links.as_ref()?.way_to(member)
     }
 
     /// Whether a majority has been heard of late; it may have another leader otherwise.
@@ -393,7 +358,7 @@ impl Replica {
         directory::bytes_of(&self.inner.directory)
     }
 
-    pub(crate) fn counters(&self) -> &Counters {
+    pub(crate) fn counters(&self) -> &Arc<Counters> {
         &self.inner.counters
     }
 
@@ -441,6 +406,12 @@ impl Replica {
                 ProposeError::DiskOfOne(error.to_string())
             }
             Fatal::StorageError(error) => ProposeError::Disk(error.to_string()),
+            // Of many that were asked together, none is told why it stopped.
+            _ if self.has_peers() && self.inner.counters.failure().is_some() => {
+                ProposeError::DiskOfOne(
+                    self.inner.counters.failure().unwrap_or_default().to_owned(),
+                )
+            }
             Fatal::Panicked | Fatal::Stopped => ProposeError::Stopping,
         }
     }
@@ -449,6 +420,9 @@ impl Replica {
     pub async fn shutdown(&self) {
         if let Err(error) = self.inner.raft.shutdown().await {
             tracing::error!("the member did not stop in order: {error}");
+        }
+        if let Some(links) = &self.inner.links {
+            links.close();
         }
         let open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Open { snapshots, writing, room, disk, _directory }) = open {

@@ -26,6 +26,9 @@ pub struct AppendRequest {
     pub entries: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
     #[prost(message, optional, tag = "4")]
     pub committed: ::core::option::Option<LogId>,
+    /// It only says what was committed: unless something is wrong, nobody waits for an answer.
+    #[prost(bool, tag = "5")]
+    pub is_notice: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AppendResponse {
@@ -122,31 +125,48 @@ pub struct Refusal {
     #[prost(string, tag = "3")]
     pub text: ::prost::alloc::string::String,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProposeRequest {
+    /// The first one's number; the others follow.
+    #[prost(uint64, tag = "1")]
+    pub first: u64,
+    /// Each a vez.Command.
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    pub commands: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ProposeResponse {
-    /// The entry that holds the command.
-    #[prost(uint64, tag = "1")]
-    pub index: u64,
-    #[prost(oneof = "propose_response::Answer", tags = "2, 3, 4, 5, 6, 7, 8")]
-    pub answer: ::core::option::Option<propose_response::Answer>,
+    #[prost(message, repeated, tag = "1")]
+    pub answers: ::prost::alloc::vec::Vec<Proposed>,
 }
-/// Nested message and enum types in `ProposeResponse`.
-pub mod propose_response {
+/// What became of a command.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Proposed {
+    #[prost(uint64, tag = "1")]
+    pub number: u64,
+    /// The entry that holds it.
+    #[prost(uint64, tag = "2")]
+    pub index: u64,
+    #[prost(oneof = "proposed::Answer", tags = "3, 4, 5, 6, 7, 8, 9")]
+    pub answer: ::core::option::Option<proposed::Answer>,
+}
+/// Nested message and enum types in `Proposed`.
+pub mod proposed {
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Answer {
-        #[prost(message, tag = "2")]
-        Refusal(super::Refusal),
         #[prost(message, tag = "3")]
-        Put(super::super::etcdserverpb::PutResponse),
+        Refusal(super::Refusal),
         #[prost(message, tag = "4")]
-        DeleteRange(super::super::etcdserverpb::DeleteRangeResponse),
+        Put(super::super::etcdserverpb::PutResponse),
         #[prost(message, tag = "5")]
-        Txn(super::super::etcdserverpb::TxnResponse),
+        DeleteRange(super::super::etcdserverpb::DeleteRangeResponse),
         #[prost(message, tag = "6")]
-        Compact(super::super::etcdserverpb::CompactionResponse),
+        Txn(super::super::etcdserverpb::TxnResponse),
         #[prost(message, tag = "7")]
-        LeaseGrant(super::super::etcdserverpb::LeaseGrantResponse),
+        Compact(super::super::etcdserverpb::CompactionResponse),
         #[prost(message, tag = "8")]
+        LeaseGrant(super::super::etcdserverpb::LeaseGrantResponse),
+        #[prost(message, tag = "9")]
         LeaseRevoke(super::super::etcdserverpb::LeaseRevokeResponse),
     }
 }
@@ -349,7 +369,8 @@ pub mod peer_client {
             self.inner = self.inner.max_encoding_message_size(limit);
             self
         }
-        /// Entries for a follower, one request after another without waiting; answers in the same order.
+        /// Entries for a follower, one request after another without waiting; answers in the same order,
+        /// except to notices.
         pub async fn append(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::AppendRequest>,
@@ -438,12 +459,13 @@ pub mod peer_client {
                 .insert(GrpcMethod::new("vezpeer.Peer", "TransferLeader"));
             self.inner.unary(req, path, codec).await
         }
-        /// What a member asks the leader for one of its clients.
+        /// What a member asks the leader for its clients. Writes go in batches as they come, without
+        /// waiting; what is known of them is said as it is known.
         pub async fn propose(
             &mut self,
-            request: impl tonic::IntoRequest<super::super::vez::Command>,
+            request: impl tonic::IntoStreamingRequest<Message = super::ProposeRequest>,
         ) -> std::result::Result<
-            tonic::Response<super::ProposeResponse>,
+            tonic::Response<tonic::codec::Streaming<super::ProposeResponse>>,
             tonic::Status,
         > {
             self.inner
@@ -456,9 +478,9 @@ pub mod peer_client {
                 })?;
             let codec = tonic_prost::ProstCodec::default();
             let path = http::uri::PathAndQuery::from_static("/vezpeer.Peer/Propose");
-            let mut req = request.into_request();
+            let mut req = request.into_streaming_request();
             req.extensions_mut().insert(GrpcMethod::new("vezpeer.Peer", "Propose"));
-            self.inner.unary(req, path, codec).await
+            self.inner.streaming(req, path, codec).await
         }
         pub async fn read_index(
             &mut self,
@@ -561,7 +583,8 @@ pub mod peer_server {
             >
             + std::marker::Send
             + 'static;
-        /// Entries for a follower, one request after another without waiting; answers in the same order.
+        /// Entries for a follower, one request after another without waiting; answers in the same order,
+        /// except to notices.
         async fn append(
             &self,
             request: tonic::Request<tonic::Streaming<super::AppendRequest>>,
@@ -585,11 +608,18 @@ pub mod peer_server {
             tonic::Response<super::TransferResponse>,
             tonic::Status,
         >;
-        /// What a member asks the leader for one of its clients.
+        /// Server streaming response type for the Propose method.
+        type ProposeStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::ProposeResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// What a member asks the leader for its clients. Writes go in batches as they come, without
+        /// waiting; what is known of them is said as it is known.
         async fn propose(
             &self,
-            request: tonic::Request<super::super::vez::Command>,
-        ) -> std::result::Result<tonic::Response<super::ProposeResponse>, tonic::Status>;
+            request: tonic::Request<tonic::Streaming<super::ProposeRequest>>,
+        ) -> std::result::Result<tonic::Response<Self::ProposeStream>, tonic::Status>;
         async fn read_index(
             &self,
             request: tonic::Request<super::ReadIndexRequest>,
@@ -871,16 +901,19 @@ pub mod peer_server {
                 "/vezpeer.Peer/Propose" => {
                     #[allow(non_camel_case_types)]
                     struct ProposeSvc<T: Peer>(pub Arc<T>);
-                    impl<T: Peer> tonic::server::UnaryService<super::super::vez::Command>
+                    impl<T: Peer> tonic::server::StreamingService<super::ProposeRequest>
                     for ProposeSvc<T> {
                         type Response = super::ProposeResponse;
+                        type ResponseStream = T::ProposeStream;
                         type Future = BoxFuture<
-                            tonic::Response<Self::Response>,
+                            tonic::Response<Self::ResponseStream>,
                             tonic::Status,
                         >;
                         fn call(
                             &mut self,
-                            request: tonic::Request<super::super::vez::Command>,
+                            request: tonic::Request<
+                                tonic::Streaming<super::ProposeRequest>,
+                            >,
                         ) -> Self::Future {
                             let inner = Arc::clone(&self.0);
                             let fut = async move {
@@ -906,7 +939,7 @@ pub mod peer_server {
                                 max_decoding_message_size,
                                 max_encoding_message_size,
                             );
-                        let res = grpc.unary(method, req).await;
+                        let res = grpc.streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -6,23 +6,26 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use tokio::time::{Instant, timeout_at};
-use tonic::{Code, ConnectError, Status};
+use tonic::{Code, Status};
 use vez_api::etcdserverpb::{LeaseTimeToLiveRequest, LeaseTimeToLiveResponse};
 use vez_api::log::Command;
 use vez_api::peer::change_request::Change;
-use vez_api::peer::propose_response::Answer;
+use vez_api::peer::proposed::Answer;
 use vez_api::peer::{
-    ChangeRequest, ChangeResponse, ProposeResponse, ReadIndexRequest, ReadIndexResponse, Refusal,
+    ChangeRequest, ChangeResponse, Proposed, ReadIndexRequest, ReadIndexResponse, Refusal,
     RenewRequest, RenewResponse, TimeToLiveResponse,
 };
 
 use super::gate::Gate;
 use super::link::Link;
 use super::members::Changed;
+use super::passing::{Told, was_not_heard};
 use crate::api::{Service, status};
 use crate::raft::{ProposeError, Replica};
 use crate::state::Response;
+use crate::store::Proposal;
 
 /// How long a request may take beyond the time in which a leader is found, as in etcd.
 const REQUEST: Duration = Duration::from_secs(5);
@@ -34,15 +37,6 @@ enum Lead {
     Here,
     There(u64, Link),
     Nowhere,
-}
-
-/// What a member that was asked made of it.
-enum Told<T> {
-    Answer(T),
-    /// It was not taken, and never will be.
-    NotTaken,
-    /// It may have been done, or may still be.
-    Unknown,
 }
 
 fn not_leader() -> ProposeError {
@@ -122,7 +116,7 @@ impl Replica {
         &self,
         leader: u64,
         (limit, grace): (Instant, Duration),
-        asked: impl Future<Output = Result<tonic::Response<T>, Status>>,
+        asked: impl Future<Output = Told<T>>,
     ) -> Told<T> {
         let mut leadership = self.leadership();
         let deposed = async {
@@ -130,15 +124,10 @@ impl Replica {
                 tokio::time::sleep(grace).await;
             }
         };
-        let answer = tokio::select! {
+        tokio::select! {
             biased;
-            answer = timeout_at(limit, asked) => answer,
-            () = deposed => return Told::Unknown,
-        };
-        match answer {
-            Ok(Ok(answer)) => Told::Answer(answer.into_inner()),
-            Ok(Err(status)) if was_not_heard(&status) => Told::NotTaken,
-            Ok(Err(_)) | Err(_) => Told::Unknown,
+            told = timeout_at(limit, asked) => told.unwrap_or(Told::Unknown),
+            () = deposed => Told::Unknown,
         }
     }
 
@@ -151,17 +140,17 @@ impl Replica {
             return self.propose(command).await;
         }
         let (patience, limit) = (self.patience(), self.limit());
+        let proposal = Proposal::new(command);
         loop {
             let outcome = match self.lead() {
                 Lead::Nowhere => Err(not_leader()),
                 Lead::Here => tokio::select! {
                     biased;
-                    outcome = self.propose_here(command.clone()) => outcome,
+                    outcome = self.propose_here(proposal.clone()) => outcome,
                     () = self.abandoned(limit) => Err(ProposeError::Late),
                 },
                 Lead::There(leader, link) => {
-                    let asked =
-                        async { link.client()?.propose(link.address(command.clone())).await };
+                    let asked = link.pass(proposal.encoded().clone());
                     // Who has handed over says what became of what it was asked before.
                     let grace = self.timing().election / 4;
                     match self.told(leader, (limit, grace), asked).await {
@@ -203,7 +192,8 @@ impl Replica {
                     .unwrap_or(Err(ProposeError::Late)),
                 Lead::There(leader, link) => {
                     let word = ChangeRequest { change: Some(change.clone()) };
-                    let asked = async { link.client()?.change(link.address(word)).await };
+                    let asked =
+                        async { link.client()?.change(link.address(word)).await }.map(heard);
                     let grace = self.timing().election / 4;
                     match self.told(leader, (limit, grace), asked).await {
                         Told::Answer(ChangeResponse { refusal: Some(refusal), .. }) => {
@@ -275,7 +265,8 @@ impl Replica {
                     answer => return answer,
                 },
                 Lead::There(leader, link) => {
-                    let told = self.told(leader, (limit, Duration::ZERO), there(link)).await;
+                    let told =
+                        self.told(leader, (limit, Duration::ZERO), there(link).map(heard)).await;
                     if let Told::Answer(word) = told
                         && let Some(answer) = take(word)
                     {
@@ -358,15 +349,6 @@ impl Service {
 }
 
 impl Gate {
-    pub(super) async fn propose_here(&self, command: Command) -> ProposeResponse {
-        let (index, answer) = match self.service.replica.propose_here(command).await {
-            Ok((response, index)) => (index, answer(response)),
-            Err(error) => (0, Answer::Refusal(refusal(error))),
-        };
-        self.service.replica.counters().answer();
-        ProposeResponse { index, answer: Some(answer) }
-    }
-
     pub(super) async fn change_here(&self, request: ChangeRequest) -> ChangeResponse {
         let Some(change) = request.change else {
             let text = "vez: this member does not know such a change".to_owned();
@@ -406,16 +388,12 @@ impl Gate {
     }
 }
 
-/// Nobody was there to hear it, or whoever was did not want to.
-fn was_not_heard(status: &Status) -> bool {
-    let mut error = std::error::Error::source(status);
-    while let Some(source) = error {
-        if source.is::<ConnectError>() {
-            return true;
-        }
-        error = source.source();
+fn heard<T>(answer: Result<tonic::Response<T>, Status>) -> Told<T> {
+    match answer {
+        Ok(answer) => Told::Answer(answer.into_inner()),
+        Err(status) if was_not_heard(&status) => Told::NotTaken,
+        Err(_) => Told::Unknown,
     }
-    status.code() == Code::FailedPrecondition
 }
 
 fn refusal(error: ProposeError) -> Refusal {
@@ -440,7 +418,16 @@ fn answer(response: Response) -> Answer {
     }
 }
 
-fn answered(told: ProposeResponse) -> Result<(Response, u64), ProposeError> {
+/// What is told of a write that was passed on under this number.
+pub(super) fn proposed(number: u64, outcome: Result<(Response, u64), ProposeError>) -> Proposed {
+    let (index, answer) = match outcome {
+        Ok((response, index)) => (index, answer(response)),
+        Err(error) => (0, Answer::Refusal(refusal(error))),
+    };
+    Proposed { number, index, answer: Some(answer) }
+}
+
+fn answered(told: Proposed) -> Result<(Response, u64), ProposeError> {
     let response = match told.answer {
         Some(Answer::Refusal(refusal)) => return Err(refused(refusal)),
         Some(Answer::Put(answer)) => Response::Put(answer),

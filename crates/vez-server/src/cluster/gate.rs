@@ -1,8 +1,9 @@
 //! Where other members come in.
 
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -14,11 +15,10 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::service::{Interceptor, Routes};
 use tonic::{Request, Response, Status, Streaming};
 use vez_api::etcdserverpb::LeaseTimeToLiveRequest;
-use vez_api::log::Command;
 use vez_api::peer::peer_server::{Peer, PeerServer};
 use vez_api::peer::reception_server::ReceptionServer;
 use vez_api::peer::{
-    AppendRequest, AppendResponse, ChangeRequest, ChangeResponse, ProposeResponse,
+    AppendRequest, AppendResponse, ChangeRequest, ChangeResponse, ProposeRequest, ProposeResponse,
     ReadIndexRequest, ReadIndexResponse, RenewRequest, RenewResponse, SnapshotPart,
     SnapshotResponse, TimeToLiveResponse, TransferRequest, TransferResponse, VoteRequest,
     VoteResponse,
@@ -48,11 +48,11 @@ impl Default for Heard {
 
 impl Heard {
     fn now(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *locked(&self.0) = Instant::now();
     }
 
     pub(crate) fn ago(&self) -> Duration {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+        locked(&self.0).elapsed()
     }
 }
 
@@ -123,6 +123,10 @@ impl Interceptor for Check {
     }
 }
 
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "it is what errors are mapped with")]
 fn senseless(damage: Damage) -> Status {
     Status::invalid_argument(format!("what a member said makes no sense: {damage}"))
@@ -132,7 +136,7 @@ fn stopped(error: impl std::fmt::Display) -> Status {
     Status::unavailable(error.to_string())
 }
 
-type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+pub(super) type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
 #[tonic::async_trait]
 impl Peer for Gate {
@@ -145,10 +149,13 @@ impl Peer for Gate {
         let heard = Arc::clone(&self.heard);
         let stage = self.service.replica.stage().subscribe();
         let until = stage.clone();
+        // Which of those that are not answered yet are notices, the first one first.
+        let notices = Arc::new(Mutex::new(VecDeque::new()));
+        let asked = Arc::clone(&notices);
         // It ends with the connection, or with us; what went wrong, the other side sees by itself.
         let words = (request.into_inner(), stage);
         let requests = futures_util::stream::unfold(words, move |(mut words, mut stage)| {
-            let heard = Arc::clone(&heard);
+            let (heard, asked) = (Arc::clone(&heard), Arc::clone(&asked));
             async move {
                 let word = tokio::select! {
                     biased;
@@ -156,6 +163,7 @@ impl Peer for Gate {
                     word = words.message() => word.ok()??,
                 };
                 heard.now();
+                locked(&asked).push_back(word.is_notice);
                 let request = words::to_append(word).inspect_err(|damage| {
                     tracing::error!("entries from the leader cannot be used: {damage}");
                 });
@@ -163,10 +171,13 @@ impl Peer for Gate {
             }
         });
         let answers = self.service.replica.raft().stream_append(requests);
-        let answers = answers.map(move |answer| {
+        let answers = answers.filter_map(move |answer| {
             // Whoever wants to leave waits for the last answer.
             let _ = &until;
-            answer.map(|answer| words::appended(&answer)).map_err(stopped)
+            let is_notice = locked(&notices).pop_front().unwrap_or(false);
+            let is_news = !is_notice || !matches!(answer, Ok(Ok(_)));
+            let answer = answer.map(|answer| words::appended(&answer)).map_err(stopped);
+            std::future::ready(is_news.then_some(answer))
         });
         Ok(Response::new(Box::pin(answers)))
     }
@@ -218,11 +229,13 @@ impl Peer for Gate {
         Ok(Response::new(TransferResponse { refusal }))
     }
 
+    type ProposeStream = Answers<ProposeResponse>;
+
     async fn propose(
         &self,
-        request: Request<Command>,
-    ) -> Result<Response<ProposeResponse>, Status> {
-        Ok(Response::new(self.propose_here(request.into_inner()).await))
+        request: Request<Streaming<ProposeRequest>>,
+    ) -> Result<Response<Self::ProposeStream>, Status> {
+        Ok(Response::new(self.hear(request.into_inner())))
     }
 
     async fn read_index(

@@ -20,11 +20,12 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use vez_api::peer::peer_client::PeerClient;
-use vez_api::peer::{SnapshotPart, TransferRequest, snapshot_part};
+use vez_api::peer::{AppendRequest, Proposed, SnapshotPart, TransferRequest, snapshot_part};
 use vez_tls::net::FORGET;
 
 use super::Timing;
 use super::card::Card;
+use super::passing::{Line, Told};
 use super::way::Way;
 use super::words;
 use crate::store::directory::Identity;
@@ -53,16 +54,29 @@ struct Inner {
     own: Identity,
     timing: Timing,
     way: Way,
-    /// With the address that each was made of, to be seen when that changes.
-    channels: Mutex<BTreeMap<u64, (String, Option<Channel>)>>,
+    known: Mutex<BTreeMap<u64, Known>>,
 }
+
+/// A member that somebody wanted to reach.
+struct Known {
+    /// Where it is, to be seen when that changes.
+    address: String,
+    /// Nothing, if nobody knows the way.
+    channel: Option<Channel>,
+    head: Head,
+    line: Arc<Line>,
+}
+
+/// What is in front of everything that a member is told.
+type Head = Arc<[MetadataValue<Ascii>; 3]>;
 
 /// The way to one member, wherever it is at the moment; all use the same connection.
 #[derive(Clone)]
 pub(crate) struct Link {
     member: u64,
     links: Links,
-    head: [MetadataValue<Ascii>; 3],
+    head: Head,
+    line: Arc<Line>,
 }
 
 impl fmt::Debug for Links {
@@ -73,24 +87,45 @@ impl fmt::Debug for Links {
 
 impl Links {
     pub(crate) fn new(own: Identity, timing: Timing, way: Way) -> Self {
-        Self(Arc::new(Inner { own, timing, way, channels: Mutex::default() }))
+        Self(Arc::new(Inner { own, timing, way, known: Mutex::default() }))
+    }
+
+    /// The way to a member, if anybody has said where it is.
+    pub(crate) fn way_to(&self, member: u64) -> Option<Link> {
+        let known = self.known();
+        let Known { head, line, .. } = known.get(&member)?;
+        let (head, line) = (Arc::clone(head), Arc::clone(line));
+        Some(Link { member, links: self.clone(), head, line })
     }
 
     /// The way to a member at this address.
     pub(crate) fn to(&self, member: u64, address: &str) -> Link {
         self.learn(member, address);
-        let Identity { cluster, member: own } = self.0.own;
-        let head = [cluster, own, member]
-            .map(|id| MetadataValue::try_from(format!("{id:x}")).expect("a number can be written"));
-        Link { member, links: self.clone(), head }
+        self.way_to(member).expect("it is known now")
     }
 
     /// A member is there from now on, also for those who have a way to it already.
     pub(super) fn learn(&self, member: u64, address: &str) {
-        let mut channels = self.channels();
-        if channels.get(&member).is_none_or(|(known, _)| known != address) {
-            channels.insert(member, (address.to_owned(), self.connect(address)));
+        let mut known = self.known();
+        let before = known.get_mut(&member);
+        if before.as_ref().is_some_and(|before| before.address == address) {
+            return;
         }
+        let (channel, to) = (self.connect(address), address.to_owned());
+        if let Some(before) = before {
+            (before.channel, before.address) = (channel, to);
+            return;
+        }
+        let Identity { cluster, member: own } = self.0.own;
+        let head = [cluster, own, member]
+            .map(|id| MetadataValue::try_from(format!("{id:x}")).expect("a number can be written"));
+        let (head, line) = (Arc::new(head), Arc::default());
+        known.insert(member, Known { address: to, channel, head, line });
+    }
+
+    /// Nothing is passed on any more.
+    pub(crate) fn close(&self) {
+        self.known().values().for_each(|known| known.line.close());
     }
 
     /// Nothing, if nobody knows where that is.
@@ -110,14 +145,14 @@ impl Links {
         Some(channel)
     }
 
-    fn channels(&self) -> MutexGuard<'_, BTreeMap<u64, (String, Option<Channel>)>> {
-        self.0.channels.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, BTreeMap<u64, Known>> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Link {
     pub(super) fn client(&self) -> Result<PeerClient<Channel>, Status> {
-        let channel = self.links.channels().get(&self.member).and_then(|(_, way)| way.clone());
+        let channel = self.links.known().get(&self.member).and_then(|known| known.channel.clone());
         let channel = channel.ok_or_else(|| {
             Status::unavailable(format!("nobody knows where member {:x} is", self.member))
         })?;
@@ -128,10 +163,15 @@ impl Link {
     /// Addressed.
     pub(super) fn address<T>(&self, word: T) -> Request<T> {
         let mut request = Request::new(word);
-        for (name, value) in [CLUSTER, FROM, TO].into_iter().zip(&self.head) {
+        for (name, value) in [CLUSTER, FROM, TO].into_iter().zip(&*self.head) {
             request.metadata_mut().insert(name, value.clone());
         }
         request
+    }
+
+    /// Has the member write something: what became of it.
+    pub(super) async fn pass(&self, command: Bytes) -> Told<Proposed> {
+        self.line.pass(self, command).await
     }
 
     fn failed(&self, status: &Status) -> RPCError<Types> {
@@ -158,6 +198,17 @@ impl Link {
         let answer = client.vote(asked).await.map_err(|status| self.failed(&status))?;
         words::to_voted(answer.into_inner()).map_err(|damage| senseless(&damage))
     }
+}
+
+/// The first may be a question. What has no entries after it says only what is committed, of which
+/// an answer would be no news, and would cost as much as one to entries does.
+fn words_of(
+    first: Option<AppendEntriesRequest<Types>>,
+    others: impl Stream<Item = AppendEntriesRequest<Types>>,
+) -> impl Stream<Item = AppendRequest> {
+    let first = first.map(|request| words::append(&request, false));
+    let others = others.map(|request| words::append(&request, request.entries.is_empty()));
+    futures_util::stream::iter(first).chain(others)
 }
 
 /// What is at the bottom of it; tonic says only that something is.
@@ -220,8 +271,7 @@ impl RaftNetworkV2<Types> for Link {
             let mut client = link.client().map_err(|status| link.failed(&status))?;
             let mut input = input.fuse();
             let first = input.next().await;
-            let words = futures_util::stream::iter(first).chain(input);
-            let words = words.map(|request| words::append(&request));
+            let words = words_of(first, input);
             let answers = client.append(link.address(words)).await;
             let answers = answers.map_err(|status| link.failed(&status))?.into_inner();
             let answers = answers.map(|answer| match answer {
@@ -314,9 +364,11 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use futures_util::FutureExt as _;
+    use openraft::EntryPayload;
     use vez_tls::net::{Listener, Net, Socket, Soon};
 
     use super::*;
+    use crate::store::{Entry, LogId};
 
     /// Nobody is there, and that is known at once.
     #[derive(Debug, Default)]
@@ -357,5 +409,24 @@ mod tests {
             RaftNetworkV2::stream_append(&mut link, words, option).map(|done| done.is_err());
         assert!(called.await);
         assert_eq!(desert.0.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn only_what_says_nothing_but_what_is_committed_goes_unanswered() {
+        let word = |entries: u64| AppendEntriesRequest {
+            vote: Vote::new_committed(1, 1),
+            prev_log_id: None,
+            entries: (0..entries)
+                .map(|index| Entry {
+                    log_id: LogId::new_term_index(1, index),
+                    payload: EntryPayload::Blank,
+                })
+                .collect(),
+            leader_commit: None,
+        };
+        let others = futures_util::stream::iter([2, 0, 1, 0, 0].map(word));
+        let words = words_of(Some(word(0)), others).map(|word| word.is_notice);
+        let notices: Vec<_> = words.collect().now_or_never().unwrap();
+        assert_eq!(notices, [false, false, true, false, true, true], "the first may be a question");
     }
 }

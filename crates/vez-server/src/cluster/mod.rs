@@ -10,6 +10,7 @@ pub(crate) mod ids;
 pub(crate) mod leadership;
 pub(crate) mod link;
 mod members;
+mod passing;
 pub(crate) mod progress;
 pub(crate) mod reception;
 pub(crate) mod rounds;

@@ -30,12 +30,16 @@ pub(super) fn to_vote(ballot: Option<Ballot>) -> Result<Vote, Damage> {
     Ok(if committed { Vote::new_committed(term, member) } else { Vote::new(term, member) })
 }
 
-pub(super) fn append(request: &raft::AppendEntriesRequest<Types>) -> AppendRequest {
+pub(super) fn append(
+    request: &raft::AppendEntriesRequest<Types>,
+    is_notice: bool,
+) -> AppendRequest {
     AppendRequest {
         ballot: Some(ballot(&request.vote)),
         previous: request.prev_log_id.map(log_id),
         entries: request.entries.iter().map(record::encode_entry).map(Bytes::from).collect(),
         committed: request.leader_commit.map(log_id),
+        is_notice,
     }
 }
 

@@ -36,11 +36,14 @@ impl Chain {
 
     /// The key as it was once everything up to `revision` was done.
     pub(super) fn at(&self, revision: i64) -> Option<&Arc<KeyValue>> {
-        let version = if self.newest.mod_revision <= revision {
-            &self.newest
-        } else {
-            let known = self.older.partition_point(|older| older.mod_revision <= revision);
-            &self.older[known.checked_sub(1)?]
+        // What was just before the newest is asked for most: by whoever tells what has changed.
+        let mut last = std::iter::once(&self.newest).chain(self.older.last());
+        let version = match last.find(|version| version.mod_revision <= revision) {
+            Some(version) => version,
+            None => {
+                let known = self.older.partition_point(|older| older.mod_revision <= revision);
+                &self.older[known.checked_sub(1)?]
+            }
         };
         (!is_tombstone(version)).then_some(version)
     }

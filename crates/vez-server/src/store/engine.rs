@@ -213,7 +213,6 @@ fn replay(record: Vec<u8>, stored: &mut Stored) -> Result<Option<u64>, (String, 
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use openraft::EntryPayload;
@@ -252,7 +251,7 @@ mod tests {
         let (key, value) = (format!("key {index}").into(), vec![7; 30].into());
         let put = PutRequest { key, value, ..PutRequest::default() };
         let command = Command { command: Some(command::Command::Put(put)) };
-        let payload = EntryPayload::Normal(Proposal(Arc::new(command)));
+        let payload = EntryPayload::Normal(Proposal::new(command));
         Entry { log_id: LogId::new_term_index(1, index), payload }
     }
 

@@ -10,7 +10,6 @@ use bytes::Bytes;
 use openraft::entry::RaftEntry as _;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use openraft::{EntryPayload, OptionalSend};
-use prost::Message as _;
 
 use super::engine::{Change, Stored};
 use super::writer::{Done, Writer};
@@ -173,8 +172,8 @@ impl RaftLogReader<Types> for Reader {
 pub(crate) fn weight(entry: &Entry) -> usize {
     const FRAME: usize = 16;
     FRAME
-        + if let EntryPayload::Normal(command) = &entry.payload {
-            command.0.encoded_len()
+        + if let EntryPayload::Normal(proposal) = &entry.payload {
+            proposal.encoded().len()
         } else {
             0
         }

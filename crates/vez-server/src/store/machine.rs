@@ -58,8 +58,8 @@ impl Held {
                 None
             }
             EntryPayload::Normal(proposal) => {
-                let applied = self.state.apply(&proposal.0);
-                self.tell(Some(&proposal.0), &applied.events);
+                let applied = self.state.apply(proposal.command());
+                self.tell(Some(proposal.command()), &applied.events);
                 Some(applied.response)
             }
         }

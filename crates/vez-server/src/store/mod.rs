@@ -15,9 +15,11 @@ pub(crate) mod writer;
 use std::fmt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use openraft::impls::leader_id_std;
 use openraft::impls::{BasicNode, EntryPayload};
 use openraft::type_config::alias;
+use prost::Message as _;
 use vez_api::log::Command;
 use vez_api::log::command::Command as Kind;
 
@@ -52,13 +54,32 @@ pub(crate) type SnapshotMeta = alias::SnapshotMetaOf<Types>;
 pub(crate) type Answer = Option<Result<Response, Error>>;
 
 /// A command on its way through the log. Shared, because the log, the disk and the state each
-/// look at it.
+/// look at it; and also as bytes, because the disk and each other member want it so.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Proposal(pub Arc<Command>);
+pub struct Proposal(Arc<(Command, Bytes)>);
+
+impl Proposal {
+    pub fn new(command: Command) -> Self {
+        let encoded = command.encode_to_vec().into();
+        Self(Arc::new((command, encoded)))
+    }
+
+    pub(crate) fn decode(encoded: Bytes) -> Result<Self, prost::DecodeError> {
+        Ok(Self(Arc::new((Command::decode(encoded.clone())?, encoded))))
+    }
+
+    pub(crate) fn command(&self) -> &Command {
+        &self.0.0
+    }
+
+    pub(crate) fn encoded(&self) -> &Bytes {
+        &self.0.1
+    }
+}
 
 impl fmt::Display for Proposal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self.0.command {
+        out.write_str(match self.command().command {
             Some(Kind::Put(_)) => "put",
             Some(Kind::DeleteRange(_)) => "delete",
             Some(Kind::Txn(_)) => "txn",

@@ -2,12 +2,10 @@
 //! the disk made of them is noticed by the journal; what is beside a snapshot has a checksum here.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use openraft::impls::{BasicNode, EntryPayload};
 use prost::Message;
-use vez_api::log::Command;
 
 use super::{Entry, LogId, Members, Payload, Proposal, SnapshotMeta, StoredMembers, Vote};
 
@@ -45,7 +43,7 @@ fn unseal<M: Message + Default>(bytes: &[u8]) -> Result<M, Damage> {
 pub(crate) fn encode_entry(entry: &Entry) -> Vec<u8> {
     let (command, members) = match &entry.payload {
         EntryPayload::Blank => (None, None),
-        EntryPayload::Normal(proposal) => (Some(proposal.0.encode_to_vec().into()), None),
+        EntryPayload::Normal(proposal) => (Some(proposal.encoded().clone()), None),
         EntryPayload::Membership(members) => (None, Some(members.into())),
     };
     EntryRecord { id: Some(entry.log_id.into()), command, members }.encode_to_vec()
@@ -55,7 +53,7 @@ pub(crate) fn decode_entry(bytes: Bytes) -> Result<Entry, Damage> {
     let record = EntryRecord::decode(bytes)?;
     let payload: Payload = match (record.command, record.members) {
         (None, None) => EntryPayload::Blank,
-        (Some(command), _) => EntryPayload::Normal(Proposal(Arc::new(Command::decode(command)?))),
+        (Some(command), _) => EntryPayload::Normal(Proposal::decode(command)?),
         (None, Some(members)) => EntryPayload::Membership(members.try_into()?),
     };
     let log_id = record.id.ok_or_else(|| Damage::Content("it has no number".to_owned()))?.into();

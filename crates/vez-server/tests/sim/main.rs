@@ -21,7 +21,7 @@ use tracing::Level;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::FormatTime;
 
-use self::world::{Run, run};
+use self::world::{Run, run, run_crowd};
 
 /// As many as the tests have time for.
 const SEEDS: u64 = 500;
@@ -86,6 +86,12 @@ fn clients_are_told_the_truth_whatever_goes_wrong() {
         }
         wrong
     });
+    assert_eq!(wrong, 0, "so many seeds went wrong");
+}
+
+#[test]
+fn many_who_write_at_once_each_hear_of_their_own_write_whomever_they_asked() {
+    let wrong = run_all(0..TWICE, &|seed| run_crowd(seed).err().map(|error| error.to_string()));
     assert_eq!(wrong, 0, "so many seeds went wrong");
 }
 

@@ -116,44 +116,9 @@ async fn clients(town: Town, number: usize) -> turmoil::Result {
 
 /// Runs one seed.
 pub(crate) fn run(seed: u64) -> Run {
-    chance::seed(seed);
     let scratch = Scratch::new();
-    let net: Arc<dyn Net> = Arc::new(Simulated::default());
-    let sim = Builder::new()
-        .rng_seed(seed)
-        .epoch(std::time::UNIX_EPOCH)
-        .tick_duration(TICK)
-        .simulation_duration(Duration::from_mins(10))
-        .min_message_latency(Duration::from_millis(1))
-        .max_message_latency(LATENCY_MAX)
-        .tcp_capacity(4096)
-        .enable_random_order()
-        .build();
-    let disks = [(); 3].map(|()| Arc::new(Slowness::default()));
-    let mut world = World { sim, disks };
-    for (member, name) in SERVERS.into_iter().enumerate() {
-        let options = options(member, &net, &scratch, &world.disks[member]);
-        world.sim.host(name, move || {
-            let options = options.clone();
-            async move {
-                let mut server = Server::start(options).await?;
-                server.removed().await;
-                Err("it believes that it was removed".into())
-            }
-        });
-    }
-    let judge = Arc::new(Judge::new(&["hall", "room", "throne"], || {
-        turmoil::sim_elapsed().unwrap_or_default()
-    }));
-    let town = Town {
-        endpoints: SERVERS.map(client_url).to_vec(),
-        net,
-        judge: Arc::clone(&judge),
-        ttl: Duration::from_secs(1),
-        deadline: Duration::from_secs(1),
-        idle: Arc::new(idle),
-        stay: Arc::new(idle),
-    };
+    let (mut world, town) = World::new(seed, &scratch);
+    let judge = Arc::clone(&town.judge);
     for (number, name) in CLIENTS.into_iter().enumerate() {
         world.sim.client(name, clients(town.clone(), number));
     }
@@ -161,7 +126,57 @@ pub(crate) fn run(seed: u64) -> Run {
     Run { story: judge.story(), wrong }
 }
 
+/// Runs one seed in which nothing goes wrong, and many write at the same moment.
+pub(crate) fn run_crowd(seed: u64) -> turmoil::Result {
+    let scratch = Scratch::new();
+    let (mut world, town) = World::new(seed, &scratch);
+    world.sim.client(CLIENTS[0], clients::write_at_once(town));
+    world.sim.run()
+}
+
 impl World<'_> {
+    /// Servers that are about to start, and what their clients know.
+    fn new(seed: u64, scratch: &Scratch) -> (Self, Town) {
+        chance::seed(seed);
+        let net: Arc<dyn Net> = Arc::new(Simulated::default());
+        let sim = Builder::new()
+            .rng_seed(seed)
+            .epoch(std::time::UNIX_EPOCH)
+            .tick_duration(TICK)
+            .simulation_duration(Duration::from_mins(10))
+            .min_message_latency(Duration::from_millis(1))
+            .max_message_latency(LATENCY_MAX)
+            .tcp_capacity(4096)
+            .enable_random_order()
+            .build();
+        let disks = [(); 3].map(|()| Arc::new(Slowness::default()));
+        let mut world = World { sim, disks };
+        for (member, name) in SERVERS.into_iter().enumerate() {
+            let options = options(member, &net, scratch, &world.disks[member]);
+            world.sim.host(name, move || {
+                let options = options.clone();
+                async move {
+                    let mut server = Server::start(options).await?;
+                    server.removed().await;
+                    Err("it believes that it was removed".into())
+                }
+            });
+        }
+        let judge = Arc::new(Judge::new(&["hall", "room", "throne"], || {
+            turmoil::sim_elapsed().unwrap_or_default()
+        }));
+        let town = Town {
+            endpoints: SERVERS.map(client_url).to_vec(),
+            net,
+            judge,
+            ttl: Duration::from_secs(1),
+            deadline: Duration::from_secs(1),
+            idle: Arc::new(idle),
+            stay: Arc::new(idle),
+        };
+        (world, town)
+    }
+
     /// Goes through all faults, and sees that every client gets on afterwards: first, with some
     /// seeds, without one member that does not come back, then with all.
     fn live(&mut self, seed: u64, judge: &Judge) -> Result<(), String> {

@@ -1,0 +1,354 @@
+//! Writes that are passed on to the leader: in batches, over one stream to each member.
+//!
+//! Whatever is asked while a batch is on its way goes in the next, and a lone write goes at once.
+//! Each has a number on its stream, by which its answer is known.
+//!
+//! **Invariant:** a write is called not taken only if it was never given to a stream, or if that
+//! stream was refused as a whole. What became of any other is unknown until its answer has come.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::mem;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use tokio::sync::{Notify, oneshot};
+use tonic::{Code, ConnectError, Status, Streaming};
+use vez_api::peer::proposed::Answer;
+use vez_api::peer::{ProposeRequest, ProposeResponse, Proposed, Refusal};
+
+use super::ask;
+use super::gate::{Answers, Gate};
+use super::handover::Stage;
+use super::link::Link;
+use crate::store::Proposal;
+
+/// A batch is not made longer than this: whoever hears it must have room for it. A write that is
+/// larger goes alone.
+const BATCH_BYTES: usize = 1 << 20;
+/// So many answers are said together at most.
+const ANSWERS: usize = 4096;
+
+/// What a member that was asked made of it.
+#[derive(Debug, PartialEq)]
+pub(super) enum Told<T> {
+    Answer(T),
+    /// It was not taken, and never will be.
+    NotTaken,
+    /// It may have been done, or may still be.
+    Unknown,
+}
+
+/// Nobody was there to hear it, or whoever was did not want to.
+pub(super) fn was_not_heard(status: &Status) -> bool {
+    let mut error = std::error::Error::source(status);
+    while let Some(source) = error {
+        if source.is::<ConnectError>() {
+            return true;
+        }
+        error = source.source();
+    }
+    status.code() == Code::FailedPrecondition
+}
+
+type Asker = oneshot::Sender<Told<Proposed>>;
+
+/// Those who want something written at one other member.
+#[derive(Debug, Default)]
+pub(super) struct Line(Mutex<Content>);
+
+#[derive(Debug, Default)]
+struct Content {
+    /// Rung when there is something for the stream that is open: each has its own, so that what is
+    /// left of an old one takes nothing from its successor.
+    came: Arc<Notify>,
+    waiting: VecDeque<(Bytes, Asker)>,
+    /// Given to the stream, by number.
+    under_way: BTreeMap<u64, Asker>,
+    next: u64,
+    is_carried: bool,
+    /// Nothing is passed on any more.
+    is_closed: bool,
+}
+
+impl Line {
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What became of a write, a [`Proposal`] as bytes, at the other end of the link.
+    pub(super) async fn pass(self: &Arc<Self>, link: &Link, command: Bytes) -> Told<Proposed> {
+        let (told, begins) = self.join(command);
+        if let Some(came) = begins {
+            // Not in the caller's task: others are carried, too.
+            tokio::spawn(carry(link.clone(), Arc::clone(self), came));
+        }
+        told.await.unwrap_or(Told::Unknown)
+    }
+
+    /// Waits for a stream to take it; one must be begun, if there is none.
+    fn join(&self, command: Bytes) -> (oneshot::Receiver<Told<Proposed>>, Option<Arc<Notify>>) {
+        let (asker, told) = oneshot::channel();
+        let mut content = self.content();
+        if content.is_closed {
+            asker.send(Told::NotTaken).ok();
+            return (told, None);
+        }
+        content.waiting.push_back((command, asker));
+        let is_carried = mem::replace(&mut content.is_carried, true);
+        if is_carried {
+            content.came.notify_one();
+        }
+        (told, (!is_carried).then(|| Arc::clone(&content.came)))
+    }
+
+    /// Nothing more is carried; the stream ends.
+    pub(super) fn close(&self) {
+        let mut content = self.content();
+        content.is_closed = true;
+        content.came.notify_one();
+    }
+
+    /// The next batch for the stream that is rung by `came`; none, if that has ended.
+    async fn batch(&self, came: &Arc<Notify>) -> Option<ProposeRequest> {
+        loop {
+            {
+                let mut content = self.content();
+                if content.is_closed || !Arc::ptr_eq(&content.came, came) {
+                    return None;
+                }
+                if let Some(batch) = content.batch() {
+                    return Some(batch);
+                }
+            }
+            came.notified().await;
+        }
+    }
+
+    fn answer(&self, answers: Vec<Proposed>) {
+        let mut content = self.content();
+        for answer in answers {
+            if let Some(asker) = content.under_way.remove(&answer.number) {
+                // Whoever has gone meanwhile need not know.
+                asker.send(Told::Answer(answer)).ok();
+            }
+        }
+    }
+
+    /// A stream has ended, and whether anything that was given to it may have been heard.
+    fn end(&self, was_heard: bool) {
+        let (waiting, under_way) = {
+            let mut content = self.content();
+            content.is_carried = false;
+            mem::take(&mut content.came).notify_one();
+            (mem::take(&mut content.waiting), mem::take(&mut content.under_way))
+        };
+        for asker in under_way.into_values() {
+            asker.send(if was_heard { Told::Unknown } else { Told::NotTaken }).ok();
+        }
+        for (_, asker) in waiting {
+            asker.send(Told::NotTaken).ok();
+        }
+    }
+}
+
+impl Content {
+    /// Takes what waits, as far as it fits. Who has given up is left out: it was never asked.
+    fn batch(&mut self) -> Option<ProposeRequest> {
+        let (first, mut commands, mut left) = (self.next, Vec::new(), BATCH_BYTES);
+        while let Some((command, asker)) = self.waiting.pop_front() {
+            if asker.is_closed() {
+                continue;
+            }
+            if left < command.len() && !commands.is_empty() {
+                self.waiting.push_front((command, asker));
+                break;
+            }
+            left = left.saturating_sub(command.len());
+            commands.push(command);
+            self.under_way.insert(self.next, asker);
+            self.next += 1;
+        }
+        (!commands.is_empty()).then_some(ProposeRequest { first, commands })
+    }
+}
+
+/// Carries all that is asked over one stream, until that ends.
+async fn carry(to: Link, line: Arc<Line>, came: Arc<Notify>) {
+    let was_heard = match converse(&to, &line, came).await {
+        Ok(()) => true,
+        // What is said before the stream is open is said of all that was given to it.
+        Err(status) => !was_not_heard(&status),
+    };
+    line.end(was_heard);
+}
+
+/// Fails only if the stream was never open.
+async fn converse(to: &Link, line: &Arc<Line>, came: Arc<Notify>) -> Result<(), Status> {
+    let ends = (Arc::clone(line), came);
+    let batches = futures_util::stream::unfold(ends, |(line, came)| async move {
+        let batch = line.batch(&came).await?;
+        Some((batch, (line, came)))
+    });
+    let mut answers = to.client()?.propose(to.address(batches)).await?.into_inner();
+    while let Ok(Some(ProposeResponse { answers })) = answers.message().await {
+        line.answer(answers);
+    }
+    Ok(())
+}
+
+/// What became of a batch, one after the other.
+type Batch = Pin<Box<dyn Stream<Item = Proposed> + Send>>;
+
+impl Gate {
+    /// The other end: what is asked goes to the log as it comes, each batch together, and is
+    /// answered in whatever order that has.
+    pub(super) fn hear(&self, batches: Streaming<ProposeRequest>) -> Answers<ProposeResponse> {
+        let stage = self.service.replica.stage().subscribe();
+        let batches = futures_util::stream::unfold((batches, stage), |(mut batches, mut stage)| {
+            async move {
+                let batch = tokio::select! {
+                    biased;
+                    _ = stage.wait_for(|stage| *stage == Stage::Left) => return None,
+                    // It ends with the connection; what went wrong, the other side sees by itself.
+                    batch = batches.message() => batch.ok()??,
+                };
+                Some((batch, (batches, stage)))
+            }
+        });
+        let gate = self.clone();
+        let answers = batches.then(move |batch| {
+            let gate = gate.clone();
+            async move { gate.take(batch).await }
+        });
+        let answers = answers.flatten_unordered(None).ready_chunks(ANSWERS);
+        Box::pin(answers.map(|answers| Ok(ProposeResponse { answers })))
+    }
+
+    async fn take(&self, ProposeRequest { first, commands }: ProposeRequest) -> Batch {
+        let many = commands.len() as u64;
+        let proposals: Result<Vec<_>, _> = commands.into_iter().map(Proposal::decode).collect();
+        let counters = Arc::clone(self.service.replica.counters());
+        match proposals {
+            Ok(proposals) => {
+                let outcomes = self.service.replica.propose_all(proposals).await;
+                let answers = outcomes.zip(futures_util::stream::iter(first..));
+                Box::pin(answers.map(move |(outcome, number)| {
+                    counters.answer();
+                    ask::proposed(number, outcome)
+                }))
+            }
+            Err(error) => {
+                let text = format!("vez: this member does not know such a command: {error}");
+                let code = Code::Unimplemented.into();
+                let refusal = Refusal { is_not_leader: false, code, text };
+                let refused = move |number| {
+                    let answer = Some(Answer::Refusal(refusal.clone()));
+                    Proposed { number, index: 0, answer }
+                };
+                Box::pin(futures_util::stream::iter(first..first + many).map(refused))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn batch(line: &Line, came: &Arc<Notify>) -> Option<ProposeRequest> {
+        line.batch(came).now_or_never().flatten()
+    }
+
+    fn answer(number: u64) -> Proposed {
+        Proposed { number, index: 1_000 + number, answer: None }
+    }
+
+    #[test]
+    fn what_is_asked_at_once_goes_together_and_each_hears_of_its_own() {
+        let line = Line::default();
+        let (mut told, begins): (Vec<_>, Vec<_>) =
+            (0..100_u8).map(|number| line.join(vec![number].into())).unzip();
+        let begins: Vec<_> = begins.into_iter().flatten().collect();
+        let [came] = &begins[..] else { panic!("one stream is begun") };
+        let ProposeRequest { first, commands } = batch(&line, came).unwrap();
+        assert_eq!(first, 0);
+        assert!(commands.iter().map(|command| u64::from(command[0])).eq(0..100));
+        assert_eq!(batch(&line, came), None, "nothing more was asked");
+        let (next, begins) = line.join("next".into());
+        assert!(begins.is_none());
+        assert_eq!(batch(&line, came).unwrap().first, 100);
+        told.push(next);
+        line.answer((50..=100).rev().map(answer).collect());
+        line.answer((0..50).chain([7, 999]).map(answer).collect());
+        for (number, mut told) in (0..).zip(told) {
+            assert_eq!(told.try_recv().unwrap(), Told::Answer(answer(number)));
+        }
+    }
+
+    #[test]
+    fn of_a_broken_stream_only_what_it_never_had_is_known_not_to_be_taken() {
+        for (was_heard, expected) in [(true, Told::Unknown), (false, Told::NotTaken)] {
+            let line = Line::default();
+            let (mut answered, came) = line.join("answered".into());
+            let came = came.unwrap();
+            let (mut sent, _) = line.join("sent".into());
+            assert_eq!(batch(&line, &came).unwrap().commands.len(), 2);
+            let (mut waiting, _) = line.join("waiting".into());
+            line.answer(vec![answer(0)]);
+            line.end(was_heard);
+            assert_eq!(answered.try_recv().unwrap(), Told::Answer(answer(0)));
+            assert_eq!(sent.try_recv().unwrap(), expected);
+            assert_eq!(waiting.try_recv().unwrap(), Told::NotTaken);
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_an_old_stream_takes_nothing_from_the_next() {
+        let line = Line::default();
+        let (_before, old) = line.join("before".into());
+        let old = old.unwrap();
+        let mut end = Box::pin(line.batch(&old));
+        assert!((&mut end).now_or_never().flatten().is_some());
+        let mut end = Box::pin(line.batch(&old));
+        assert!((&mut end).now_or_never().is_none(), "it waits for more");
+        line.end(true);
+        let (mut told, new) = line.join("after".into());
+        assert_eq!(end.now_or_never(), Some(None));
+        assert_eq!(batch(&line, &old), None);
+        assert_eq!(batch(&line, &new.unwrap()).unwrap().first, 1);
+        line.answer(vec![answer(0)]);
+        assert!(told.try_recv().is_err(), "an answer to another");
+        line.answer(vec![answer(1)]);
+        assert_eq!(told.try_recv().unwrap(), Told::Answer(answer(1)));
+    }
+
+    #[test]
+    fn who_gives_up_before_it_is_carried_is_never_asked_for() {
+        let line = Line::default();
+        let (gone, came) = line.join("gone".into());
+        let came = came.unwrap();
+        drop(gone);
+        assert_eq!(batch(&line, &came), None);
+        let (_told, _) = line.join("stays".into());
+        assert_eq!(batch(&line, &came).unwrap().commands, ["stays"]);
+        line.close();
+        assert_eq!(line.join("late".into()).0.try_recv().unwrap(), Told::NotTaken);
+        assert_eq!(line.batch(&came).now_or_never(), Some(None), "it is over");
+    }
+
+    #[test]
+    fn a_batch_is_short_unless_one_write_is_long_by_itself() {
+        let line = Line::default();
+        let size = |bytes: usize| Bytes::from(vec![0; bytes]);
+        let sizes = [BATCH_BYTES / 2, BATCH_BYTES / 2, 1, 2 * BATCH_BYTES, 3];
+        let (_told, begins): (Vec<_>, Vec<_>) =
+            sizes.into_iter().map(|bytes| line.join(size(bytes))).unzip();
+        let came = begins.into_iter().flatten().next().unwrap();
+        let batches = std::iter::from_fn(|| batch(&line, &came));
+        assert!(batches.map(|batch| batch.commands.len()).eq([2, 1, 1, 1]));
+    }
+}

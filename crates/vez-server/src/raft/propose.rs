@@ -1,0 +1,77 @@
+//! What is asked is put to the log.
+
+use futures_util::{Stream, StreamExt as _};
+use openraft::errors::{ClientWriteError, Fatal, RaftError};
+use vez_api::log::Command;
+
+use super::{ProposeError, Replica};
+use crate::state::Response;
+use crate::store::{Answer, LogId, Proposal, Types};
+
+/// The answer, and which entry holds the command.
+pub(crate) type Proposed = Result<(Response, u64), ProposeError>;
+
+impl Replica {
+    /// Returns the answer once the command is durable and applied. While the disk hangs nothing
+    /// is taken: what waits for a disk must not pile up.
+    pub async fn propose(&self, command: Command) -> Result<Response, ProposeError> {
+        self.propose_here(Proposal::new(command)).await.map(|(response, _)| response)
+    }
+
+    pub(crate) async fn propose_here(&self, proposal: Proposal) -> Proposed {
+        if let Some(so_far) = self.hangs() {
+            return Err(ProposeError::Hangs(so_far));
+        }
+        let write = self.raft().client_write(proposal);
+        let written = match &self.inner.gathering {
+            Some(gathering) => gathering.wait(write).await,
+            None => write.await,
+        };
+        let written = written.map_err(|error| match error {
+            RaftError::Fatal(fatal) => self.stopped(&fatal),
+            RaftError::APIError(error) => unwritten(error),
+        })?;
+        answer(written.data, written.log_id)
+    }
+
+    /// Puts many to the log together; says of each what became of it, one after the other.
+    pub(crate) async fn propose_all(
+        &self,
+        proposals: Vec<Proposal>,
+    ) -> impl Stream<Item = Proposed> + Send + use<> {
+        let many = proposals.len();
+        let written = match self.hangs() {
+            Some(so_far) => Err(ProposeError::Hangs(so_far)),
+            None => {
+                let written = self.raft().client_write_many(proposals).await;
+                written.map_err(|fatal| self.stopped(&fatal))
+            }
+        };
+        // Whoever stops says so once, for all that are left.
+        let (written, rest) = match written {
+            Ok(written) => (written.left_stream(), self.stopped(&Fatal::Stopped)),
+            Err(error) => (futures_util::stream::empty().right_stream(), error),
+        };
+        let replica = self.clone();
+        let outcomes = written.map(move |written| match written {
+            Ok(Ok(written)) => answer(written.response, written.log_id),
+            Ok(Err(error)) => Err(unwritten(error)),
+            Err(fatal) => Err(replica.stopped(&fatal)),
+        });
+        outcomes.chain(futures_util::stream::repeat(Err(rest))).take(many)
+    }
+}
+
+fn answer(answer: Answer, id: LogId) -> Proposed {
+    Ok((answer.expect("a command has an answer")?, id.index))
+}
+
+fn unwritten(error: ClientWriteError<Types>) -> ProposeError {
+    match error {
+        ClientWriteError::ForwardToLeader(to) => ProposeError::NotLeader {
+            leader: to.leader_id,
+            address: to.leader_node.map(|node| node.addr),
+        },
+        _ => ProposeError::Unknown,
+    }
+}
