@@ -161,6 +161,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("vez-tls", &["rustls", "thiserror", "tokio", "tokio-rustls", "tokio-util", "tracing"]),
+    ("vez-http2", &["bytes"]),
     ("vez-journal", &["crc32fast", "thiserror"]),
     ("vez-api", &["bytes", "prost", "tonic", "tonic-prost"]),
     (
@@ -179,9 +180,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "tokio",
             "tokio-stream",
             "tonic",
-            "tower-layer",
             "tracing",
             "vez-api",
+            "vez-http2",
             "vez-journal",
             "vez-tls",
         ],

@@ -48,15 +48,13 @@ impl<'a> Frame<'a> {
     /// The first frame and what is after it; nothing while it has not come whole. A frame that is
     /// too long is told by its length.
     pub(crate) fn split(bytes: &'a [u8]) -> Result<Option<(Self, &'a [u8])>, usize> {
-        let Some((&[a, b, c, kind, flags, w, x, y, z], rest)) = bytes.split_first_chunk::<HEAD>()
-        else {
-            return Ok(None);
-        };
-        let length = u32::from_be_bytes([0, a, b, c]) as usize;
+        let Some((head, rest)) = bytes.split_first_chunk::<HEAD>() else { return Ok(None) };
+        let [high, middle, low, kind, flags, id @ ..] = *head;
+        let length = u32::from_be_bytes([0, high, middle, low]) as usize;
         if PAYLOAD_MAX < length {
             return Err(length);
         }
-        let id = u32::from_be_bytes([w, x, y, z]) & 0x7fff_ffff;
+        let id = u32::from_be_bytes(id) & 0x7fff_ffff;
         let parts = rest.split_at_checked(length);
         Ok(parts.map(|(payload, rest)| (Self { kind, flags, id, payload }, rest)))
     }
@@ -82,9 +80,9 @@ pub(crate) fn put(out: &mut Vec<u8>, kind: u8, flags: u8, id: u32, payload: &[u8
 
 pub(crate) fn put_head(out: &mut Vec<u8>, kind: u8, flags: u8, id: u32, length: usize) {
     debug_assert!(length < 1 << 24, "no frame is so long");
-    let [_, a, b, c] = (length as u32).to_be_bytes();
-    let [w, x, y, z] = id.to_be_bytes();
-    out.extend_from_slice(&[a, b, c, kind, flags, w, x, y, z]);
+    let [_, high, middle, low] = (length as u32).to_be_bytes();
+    out.extend_from_slice(&[high, middle, low, kind, flags]);
+    out.extend_from_slice(&id.to_be_bytes());
 }
 
 pub(crate) fn put_setting(out: &mut Vec<u8>, name: u16, value: u32) {

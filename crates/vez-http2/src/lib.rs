@@ -5,9 +5,9 @@
 //! that was most of what a server of small calls did. What gRPC never uses is not here: pushes,
 //! priorities, the client's half.
 //!
-//! **Invariant:** no I/O, no clock, no tasks. Whatever a client sends, nothing here panics, and what
-//! is kept for it is bounded: by its windows, by [`Limits`], and by what its caller lets gather in
-//! [`Connection::out`].
+//! **Invariant:** no I/O, no clock, no tasks. Whatever a client sends, nothing here panics, and
+//! what is kept for it is bounded: by its windows, by [`Limits`], and by what its caller lets
+//! gather in [`Connection::out`].
 
 mod connection;
 mod frame;

@@ -1,8 +1,8 @@
 //! Waking many who wait for another thread at once.
 //!
 //! What becomes durable together is answered together. If each who waits were woken by itself, the
-//! thread that answers would ring once for each of them, which is a system call; here it rings once,
-//! and they are woken where they are.
+//! thread that answers would ring once for each of them, which is a system call; here it rings
+//! once, and they are woken where they are.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};

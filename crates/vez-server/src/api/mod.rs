@@ -78,8 +78,8 @@ impl Service {
         Routes::from(routes.into_axum_router().fallback(not_here))
     }
 
-    /// The longest request that is taken at all. What is allowed is checked by size in bytes, with a
-    /// sentence; this only keeps a client from filling the memory first.
+    /// The longest request that is taken at all. What is allowed is checked by size in bytes, with
+    /// a sentence; this only keeps a client from filling the memory first.
     pub(crate) fn request_max(&self) -> usize {
         self.limits.request_bytes + 512 * 1024
     }

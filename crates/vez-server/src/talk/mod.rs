@@ -168,6 +168,16 @@ impl Future for Task {
     }
 }
 
+/// When a caller was heard last.
+#[derive(Clone, Copy)]
+enum Sign {
+    /// Since it was looked.
+    Heard,
+    Silent,
+    /// It was asked whether it lives, and has not answered.
+    Asked,
+}
+
 struct Talk {
     caller: Caller,
     host: Host,
@@ -181,12 +191,10 @@ struct Talk {
     /// How much of requests has come in pieces.
     pieces: usize,
     events: Vec<Event>,
-    stop: Pin<Box<dyn Future<Output = ()> + Send>>,
-    is_stopping: bool,
+    /// Nothing, when it has come.
+    stop: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
     look: Pin<Box<Sleep>>,
-    /// Something came since it was looked.
-    was_heard: bool,
-    was_asked: bool,
+    sign: Sign,
     /// What is in the connection's `out` is still said, and nothing else.
     is_over: bool,
 }
@@ -206,30 +214,29 @@ impl Talk {
             taken: None,
             pieces: 0,
             events: Vec::new(),
-            stop: Box::pin(stop),
-            is_stopping: false,
+            stop: Some(Box::pin(stop)),
             look: Box::pin(sleep(LOOK)),
-            was_heard: true,
-            was_asked: false,
+            sign: Sign::Heard,
             is_over: false,
         }
     }
 
     /// Who does not answer when asked has gone without a word.
     fn look_after(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        if !self.is_stopping && self.stop.as_mut().poll(cx).is_ready() {
-            self.is_stopping = true;
+        if self.stop.as_mut().is_some_and(|stop| stop.as_mut().poll(cx).is_ready()) {
+            self.stop = None;
             self.connection.close();
         }
         while self.look.as_mut().poll(cx).is_ready() {
             self.look.as_mut().reset(Instant::now() + LOOK);
-            if mem::take(&mut self.was_heard) {
-                self.was_asked = false;
-            } else if mem::replace(&mut self.was_asked, true) {
-                return Err(io::ErrorKind::TimedOut.into());
-            } else {
-                self.connection.ping();
-            }
+            self.sign = match self.sign {
+                Sign::Heard => Sign::Silent,
+                Sign::Silent => {
+                    self.connection.ping();
+                    Sign::Asked
+                }
+                Sign::Asked => return Err(io::ErrorKind::TimedOut.into()),
+            };
         }
         Ok(())
     }
@@ -243,7 +250,7 @@ impl Talk {
         if bytes.is_empty() {
             return Poll::Ready(Ok(false));
         }
-        self.was_heard = true;
+        self.sign = Sign::Heard;
         let mut events = mem::take(&mut self.events);
         let heard = self.connection.receive(bytes, &mut events);
         for event in events.drain(..) {
@@ -517,7 +524,7 @@ impl Talk {
             let was_full = self.is_full();
             self.hear_taken(cx);
             let written = self.write(cx)?;
-            self.is_over |= self.is_stopping && self.calls.is_empty();
+            self.is_over |= self.stop.is_none() && self.calls.is_empty();
             if self.is_over {
                 ready!(written);
                 return Pin::new(&mut self.caller).poll_shutdown(cx);

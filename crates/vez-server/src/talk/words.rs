@@ -104,8 +104,8 @@ mod tests {
     #[test]
     fn a_timeout_is_read_as_grpc_says_it() {
         for (said, is) in [
-            ("2H", Some(Duration::from_secs(7200))),
-            ("3M", Some(Duration::from_secs(180))),
+            ("2H", Some(Duration::from_hours(2))),
+            ("3M", Some(Duration::from_mins(3))),
             ("5S", Some(Duration::from_secs(5))),
             ("99999999m", Some(Duration::from_millis(99_999_999))),
             ("7u", Some(Duration::from_micros(7))),
