@@ -1,6 +1,7 @@
 //! What some tests need beyond Rust: installed where that is possible, said plainly where not.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::gate::root;
@@ -9,6 +10,8 @@ struct Need {
     /// How to see that it is there, and how to ask these for their version.
     programs: &'static [&'static str],
     version: &'static str,
+    /// What must be beside them.
+    file: Option<&'static str>,
     /// Debian's packages that bring it.
     packages: &'static [&'static str],
     what_for: &'static str,
@@ -18,30 +21,35 @@ const NEEDS: &[Need] = &[
     Need {
         programs: &["chromium", "chromedriver"],
         version: "--version",
+        file: None,
         packages: &["chromium", "chromium-driver"],
         what_for: "the tests of the lab's page in a real browser",
     },
     Need {
         programs: &["etcd"],
         version: "--version",
+        file: None,
         packages: &["etcd-server", "etcd-client"],
         what_for: "the tests of locks and elections with etcd",
     },
     Need {
         programs: &["protoc"],
         version: "--version",
-        packages: &["protobuf-compiler"],
+        file: Some("/usr/include/google/protobuf/descriptor.proto"),
+        packages: &["protobuf-compiler", "libprotobuf-dev"],
         what_for: "the tests of the service with the etcd-client crate",
     },
     Need {
         programs: &["faketime"],
         version: "--version",
+        file: None,
         packages: &["faketime"],
         what_for: "the test of leases while somebody sets the clock",
     },
     Need {
         programs: &["ip"],
         version: "-V",
+        file: None,
         packages: &["iproute2"],
         what_for: "the tests of real processes on cables that are pulled",
     },
@@ -109,6 +117,10 @@ fn runs(command: &mut Command) -> bool {
 
 impl Need {
     fn is_there(&self) -> bool {
+        self.file.is_none_or(|file| Path::new(file).exists()) && self.programs_are_there()
+    }
+
+    fn programs_are_there(&self) -> bool {
         self.programs.iter().all(|program| {
             let mut command = Command::new(program);
             let quiet = command.arg(self.version).stdout(Stdio::null()).stderr(Stdio::null());

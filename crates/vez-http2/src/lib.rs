@@ -1,9 +1,8 @@
 //! The server's half of HTTP/2, as far as gRPC needs it, as a state machine: bytes in, events out;
 //! answers in, bytes out.
 //!
-//! Written here because a call through the stack that everybody uses costs ten times the work, and
-//! that was most of what a server of small calls did. What gRPC never uses is not here: pushes,
-//! priorities, the client's half.
+//! Written here because most of what a server of small calls did was to bring them through a stack
+//! that can do much more. What gRPC never uses is not here: pushes, priorities, the client's half.
 //!
 //! **Invariant:** no I/O, no clock, no tasks. Whatever a client sends, nothing here panics, and
 //! what is kept for it is bounded: by its windows, by [`Limits`], and by what its caller lets

@@ -5,6 +5,7 @@
 //! alone and, with `-- --nocapture`, tells its story; with `LOG=debug`, also what servers say.
 
 mod clients;
+mod crowd;
 mod disk;
 mod faults;
 #[expect(dead_code, reason = "real members are asked for more")]

@@ -17,6 +17,7 @@ use vez_server::{Limits, Listen, Options, Server, Site};
 use vez_tls::net::Net;
 
 use crate::clients::{self, Town};
+use crate::crowd;
 use crate::disk::{Scratch, Slowness};
 use crate::faults::{self, Calendar, Plan};
 use crate::judge::{Judge, WRITERS};
@@ -130,7 +131,7 @@ pub(crate) fn run(seed: u64) -> Run {
 pub(crate) fn run_crowd(seed: u64) -> turmoil::Result {
     let scratch = Scratch::new();
     let (mut world, town) = World::new(seed, &scratch);
-    world.sim.client(CLIENTS[0], clients::write_at_once(town));
+    world.sim.client(CLIENTS[0], crowd::write_at_once(town));
     world.sim.run()
 }
 
