@@ -69,10 +69,10 @@ fn call(id: u32, path: &str, message: &[u8]) -> Vec<u8> {
 fn next(stream: &mut TcpStream) -> (u8, u8, u32, Vec<u8>) {
     let mut head = [0; 9];
     stream.read_exact(&mut head).expect("more comes");
-    let [a, b, c, kind, flags, w, x, y, z] = head;
-    let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+    let [high, middle, low, kind, flags, id @ ..] = head;
+    let mut payload = vec![0; u32::from_be_bytes([0, high, middle, low]) as usize];
     stream.read_exact(&mut payload).expect("it comes whole");
-    (kind, flags, u32::from_be_bytes([w, x, y, z]), payload)
+    (kind, flags, u32::from_be_bytes(id), payload)
 }
 
 /// What ends a stream, or the connection.
