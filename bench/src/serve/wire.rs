@@ -66,9 +66,8 @@ impl Wire {
         let mut stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let mut out = PREFACE.to_vec();
-        let [a, b] = INITIAL_WINDOW.to_be_bytes();
-        let [w, x, y, z] = WINDOW_MAX.to_be_bytes();
-        frame(SETTINGS, 0, 0, &[a, b, w, x, y, z], &mut out);
+        let setting = [&INITIAL_WINDOW.to_be_bytes()[..], &WINDOW_MAX.to_be_bytes()].concat();
+        frame(SETTINGS, 0, 0, &setting, &mut out);
         frame(WINDOW, 0, 0, &(WINDOW_MAX - WINDOW_FIRST).to_be_bytes(), &mut out);
         stream.write_all(&out).await?;
         out.clear();
@@ -109,8 +108,9 @@ impl Wire {
     pub(crate) async fn message(&mut self, id: u32) -> anyhow::Result<&[u8]> {
         loop {
             let rest = &self.messages[self.told..];
-            if let Some((&[_, w, x, y, z], body)) = rest.split_first_chunk::<PREFIX>() {
-                let length = u32::from_be_bytes([w, x, y, z]) as usize;
+            if let Some((prefix, body)) = rest.split_first_chunk::<PREFIX>() {
+                let [_, length @ ..] = *prefix;
+                let length = u32::from_be_bytes(length) as usize;
                 if length <= body.len() {
                     let begin = self.told + PREFIX;
                     self.told = begin + length;
@@ -188,14 +188,13 @@ impl Wire {
     async fn frame(&mut self) -> anyhow::Result<Frame> {
         loop {
             let rest = &self.input[self.read..];
-            if let Some((&[a, b, c, kind, flags, w, x, y, z], body)) =
-                rest.split_first_chunk::<HEAD>()
-            {
-                let length = u32::from_be_bytes([0, a, b, c]) as usize;
+            if let Some((head, body)) = rest.split_first_chunk::<HEAD>() {
+                let [high, middle, low, kind, flags, id @ ..] = *head;
+                let length = u32::from_be_bytes([0, high, middle, low]) as usize;
                 if length <= body.len() {
                     let begin = self.read + HEAD;
                     self.read = begin + length;
-                    let id = u32::from_be_bytes([w, x, y, z]);
+                    let id = u32::from_be_bytes(id);
                     return Ok(Frame { kind, flags, id, payload: begin..self.read });
                 }
             }
