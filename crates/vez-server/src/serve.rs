@@ -228,9 +228,10 @@ impl Server {
         let doors = async { while self.doors.join_next().await.is_some() {} };
         // Watches last as long as their clients want, which is no reason to wait for them.
         tokio::time::timeout(FAREWELL, doors).await.ok();
-        self.doors.shutdown().await;
         self.peers_stop.send_replace(true);
+        // Before those who wait are sent away: they have not gone, and keep their places.
         self.replica.leave().await;
+        self.doors.shutdown().await;
         self.chores.shutdown().await;
         self.replica.shutdown().await;
     }

@@ -18,6 +18,7 @@ use vez_api::log::{self, command::Command};
 use vez_api::mvccpb::KeyValue;
 
 use super::{Service, status};
+use crate::cluster::handover::Stage;
 use crate::raft::ProposeError;
 
 /// How long a lease lasts that the server grants for a client that brought none.
@@ -166,7 +167,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if *self.is_kept.get_mut() || !self.is_mine {
+        // Who is sent away because this member stops asks again where it is served.
+        let is_stopping = *self.service.replica.stage().borrow() == Stage::Left;
+        if *self.is_kept.get_mut() || !self.is_mine || is_stopping {
             return;
         }
         let service = self.service.clone();

@@ -113,7 +113,8 @@ async fn those_in_a_line_that_the_server_keeps_find_their_places_again() {
         async move { locks.lock(request).await }
     };
     let mut waiting = Vec::new();
-    for id in 1..=3 {
+    // So many that, if places were given up while the server stops, some would be.
+    for id in 1..=20 {
         leases.lease_grant(LeaseGrantRequest { ttl: 600, id }).await.expect("a lease");
         waiting.push(tokio::spawn(ask(id)));
         while in_line(&mut keys, "door").await < waiting.len() {}
@@ -122,6 +123,14 @@ async fn those_in_a_line_that_the_server_keeps_find_their_places_again() {
     for (number, waiting) in waiting.into_iter().enumerate() {
         assert_eq!(waiting.await.expect("it ends").is_ok(), number == 0);
     }
+    // Whoever was sent away has not gone: as many are there as before.
+    let there = loop {
+        match in_line(&mut keys, "door").await {
+            0 => {}
+            there => break there,
+        }
+    };
+    assert_eq!(there, 20);
     // Asking in another order changes nothing: each has its place already.
     let third = tokio::spawn(ask(3));
     let second = tokio::spawn(ask(2));
