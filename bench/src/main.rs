@@ -1,6 +1,7 @@
 //! How fast everything is, and against what: ratios measured in one run, side by side.
 
 mod bare;
+mod calm;
 mod check;
 mod cluster;
 mod counting;

@@ -19,8 +19,7 @@ const KINDS: [Kind; 3] = [Kind::Vez, Kind::Etcd, Kind::ZooKeeper];
 
 pub(crate) fn measure(scale: Scale) -> Table {
     let mut table = Table::default();
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let measured = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
         runtime.block_on(async {
             load(&mut table, scale).await?;

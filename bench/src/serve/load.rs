@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use crate::calm::Calm;
 use crate::measure::Rates;
 
 use super::client::Client;
@@ -73,11 +74,21 @@ pub(crate) async fn compete(
 ) -> anyhow::Result<[Vec<Rates>; 2]> {
     let mut rates = vec![Rates::default(); crowds.len()];
     let mut medians = rates.clone();
-    for round in 0..=rounds {
-        for (place, crowd) in crowds.iter_mut().enumerate() {
-            let load = crowd.cycle(span).await?;
-            // Whoever is cold has a turn that is not counted.
-            if 0 < round {
+    // Whoever is cold has a turn that is not counted.
+    for crowd in crowds.iter_mut() {
+        crowd.cycle(span).await?;
+    }
+    let mut calm = Calm::new(2 * rounds);
+    let mut counted = 0;
+    while counted < rounds {
+        calm.begin();
+        let mut loads = Vec::new();
+        for crowd in crowds.iter_mut() {
+            loads.push(crowd.cycle(span).await?);
+        }
+        if calm.counts() {
+            counted += 1;
+            for (place, load) in loads.into_iter().enumerate() {
                 rates[place].push(load.rate);
                 medians[place].push(load.median_ms());
             }
@@ -96,10 +107,19 @@ pub(crate) async fn hand_over(
 ) -> anyhow::Result<[Vec<Rates>; 2]> {
     let mut rates = vec![Rates::default(); services.len()];
     let mut waits = rates.clone();
-    for round in 0..=rounds {
-        for (place, servers) in services.iter().enumerate() {
-            let outcome = struggle(servers, &format!("same-{round}"), size, span).await?;
-            if 0 < round {
+    let mut calm = Calm::new(2 * rounds);
+    let (mut counted, mut round) = (0, 0);
+    while counted < rounds {
+        calm.begin();
+        let mut outcomes = Vec::new();
+        for servers in services {
+            outcomes.push(struggle(servers, &format!("same-{round}"), size, span).await?);
+        }
+        round += 1;
+        // Whoever is cold has a turn that is not counted.
+        if 1 < round && calm.counts() {
+            counted += 1;
+            for (place, outcome) in outcomes.into_iter().enumerate() {
                 rates[place].push(outcome.hand_overs);
                 waits[place].push(outcome.longest_wait);
             }
