@@ -32,6 +32,10 @@ const BATCH_MAX: usize = 4096;
 /// answered, they are waited for this long: one that came a little later would wait for two writes.
 const GATHER: Duration = Duration::from_micros(40);
 
+/// Whoever was answered alone asks again within this, as a rule. Until then the thread does not
+/// sleep: to be woken would take it about half as long as the disk takes.
+const LINGER: Duration = Duration::from_micros(200);
+
 /// A write that takes longer than this is worth a word, but not more often than that.
 const SLOW: Duration = Duration::from_millis(250);
 const SAY_EVERY: Duration = Duration::from_secs(10);
@@ -271,6 +275,8 @@ struct Batches<S> {
     sink: S,
     counters: Arc<Counters>,
     changes: Vec<Change>,
+    /// How much is in them that somebody may wait for.
+    asked: u64,
     waiting: Vec<Done>,
     outcome: Result<(), Failure>,
     slowness: Slowness,
@@ -281,7 +287,7 @@ impl<S: Sink> Batches<S> {
     fn new(sink: S, counters: Arc<Counters>) -> Self {
         let (changes, waiting) = (Vec::new(), Vec::new());
         let (outcome, slowness) = (Ok(()), Slowness::default());
-        Self { sink, counters, changes, waiting, outcome, slowness, is_open: true }
+        Self { sink, counters, changes, asked: 0, waiting, outcome, slowness, is_open: true }
     }
 
     fn run(mut self, jobs: &mpsc::Receiver<Job>) {
@@ -301,8 +307,9 @@ impl<S: Sink> Batches<S> {
 
     /// The same between other tasks, which wait meanwhile.
     async fn run_between(mut self, mut jobs: tasks::UnboundedReceiver<Job>) {
+        let mut is_lone = false;
         while self.is_open {
-            let Some(first) = jobs.recv().await else { break };
+            let Some(first) = next(&mut jobs, is_lone).await else { break };
             // After all others that have something to do: what they write goes along.
             tokio::task::yield_now().await;
             self.take(std::iter::once(first).chain(waiting(&mut jobs)));
@@ -311,6 +318,7 @@ impl<S: Sink> Batches<S> {
                 tokio::task::yield_now().await;
                 self.take(waiting(&mut jobs));
             }
+            is_lone = self.asked == 1;
             self.begin();
             self.write();
             self.end();
@@ -341,6 +349,10 @@ impl<S: Sink> Batches<S> {
         for job in jobs {
             match job {
                 Job::Write(change, done) => {
+                    self.asked += match &change {
+                        Change::Append(entries) => entries.len() as u64,
+                        _ => 1,
+                    };
                     self.changes.push(change);
                     self.waiting.push(done);
                 }
@@ -355,7 +367,7 @@ impl<S: Sink> Batches<S> {
     /// Whether somebody is likely to ask in a moment.
     fn expects_more(&self) -> bool {
         let answered = self.counters.answered.swap(0, Ordering::Relaxed);
-        self.is_open && (self.changes.len() as u64) < answered
+        self.is_open && self.asked < answered
     }
 
     fn begin(&self) {
@@ -374,6 +386,7 @@ impl<S: Sink> Batches<S> {
             });
         }
         changes.clear();
+        self.asked = 0;
     }
 
     fn end(&mut self) {
@@ -384,6 +397,20 @@ impl<S: Sink> Batches<S> {
             done.tell(&self.outcome);
         }
     }
+}
+
+/// Looks for what comes without sleeping, if it comes soon; then waits for it.
+async fn next(jobs: &mut tasks::UnboundedReceiver<Job>, is_soon: bool) -> Option<Job> {
+    let since = Instant::now();
+    while is_soon && since.elapsed() < LINGER {
+        if let Ok(job) = jobs.try_recv() {
+            return Some(job);
+        }
+        // Whoever else wants to run does, be it in this thread or on this processor.
+        thread::yield_now();
+        tokio::task::yield_now().await;
+    }
+    jobs.recv().await
 }
 
 fn waiting(jobs: &mut tasks::UnboundedReceiver<Job>) -> impl Iterator<Item = Job> {
@@ -406,7 +433,9 @@ fn reason(panic: &(dyn Any + Send)) -> &str {
 pub(crate) mod tests {
     use std::sync::{Condvar, Mutex};
 
-    use super::super::Vote;
+    use openraft::EntryPayload;
+
+    use super::super::{Entry, LogId, Vote};
     use super::*;
 
     /// A disk that hangs while its gate is shut.
@@ -506,5 +535,15 @@ pub(crate) mod tests {
         counters.answer();
         batches.take(one());
         assert!(!batches.expects_more(), "both are there");
+        batches.write();
+        for _ in 0..3 {
+            counters.answer();
+        }
+        let entries = (1..=3).map(|index| Entry {
+            log_id: LogId::new_term_index(1, index),
+            payload: EntryPayload::Blank,
+        });
+        batches.take(std::iter::once(Job::Write(Change::Append(entries.collect()), Done::Nobody)));
+        assert!(!batches.expects_more(), "three came as one");
     }
 }
