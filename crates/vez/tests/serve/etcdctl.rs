@@ -49,7 +49,8 @@ impl Running {
 
     fn interrupt(mut self) {
         let id = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(id, rustix::process::Signal::INT).expect("it is there");
+        // Not SIGINT: whoever starts tests in the background may have it ignored, for all of them.
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("it is there");
         self.child.wait().expect("it ends");
     }
 }
