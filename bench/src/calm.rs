@@ -5,43 +5,70 @@
 use std::fs;
 use std::time::Instant;
 
+use crate::measure::Rates;
+
 /// So much of a round may be taken away.
 const MOST: f64 = 0.02;
 /// What the kernel counts in.
 const TICKS: f64 = 100.0;
 
-pub(crate) struct Calm {
+/// Has so many contestants take turns until so many rounds count. A turn is given the contestant
+/// and the round, and says `N` figures: of each of them, what the contestants made of it.
+pub(crate) async fn in_turns<const N: usize>(
+    contestants: usize,
+    rounds: u32,
+    mut turn: impl AsyncFnMut(usize, u32) -> anyhow::Result<[f64; N]>,
+) -> anyhow::Result<[Vec<Rates>; N]> {
+    let mut figures = [const { Vec::new() }; N];
+    figures.fill(vec![Rates::default(); contestants]);
+    let mut calm = Calm { left: 2 * rounds };
+    let (mut counted, mut round) = (0, 0);
+    while counted < rounds {
+        let begun = (Instant::now(), stolen());
+        let mut turns = Vec::new();
+        for contestant in 0..contestants {
+            turns.push(turn(contestant, round).await?);
+        }
+        round += 1;
+        // Whoever is cold has a turn that is not counted.
+        if round == 1 || !calm.counts(share_since(begun)) {
+            continue;
+        }
+        counted += 1;
+        for (contestant, turn) in turns.into_iter().enumerate() {
+            for (rates, figure) in figures.iter_mut().zip(turn) {
+                rates[contestant].push(figure);
+            }
+        }
+    }
+    Ok(figures)
+}
+
+struct Calm {
     /// So many rounds may still be had again.
     left: u32,
-    since: Instant,
-    stolen: u64,
 }
 
 impl Calm {
-    pub(crate) fn new(left: u32) -> Self {
-        Self { left, since: Instant::now(), stolen: stolen() }
-    }
-
-    /// A round begins.
-    pub(crate) fn begin(&mut self) {
-        (self.since, self.stolen) = (Instant::now(), stolen());
-    }
-
-    /// Whether the round that ends counts. If there were too many that should not, it does.
-    pub(crate) fn counts(&mut self) -> bool {
-        let processors = std::thread::available_parallelism().map_or(1.0, |many| many.get() as f64);
-        let whole = self.since.elapsed().as_secs_f64() * TICKS * processors;
-        self.judge(stolen().saturating_sub(self.stolen) as f64 / whole)
-    }
-
-    fn judge(&mut self, share: f64) -> bool {
-        if share <= MOST || self.left == 0 {
+    /// Whether a round counts of which the host took this share. If there were too many that
+    /// should not, it does, and that is said.
+    fn counts(&mut self, share: f64) -> bool {
+        if share <= MOST {
             return true;
         }
-        self.left -= 1;
-        eprintln!("the host took {:.0} % of that round: once more …", share * 100.0);
-        false
+        let what = if self.left == 0 { "it counts, for want of a better one" } else { "once more" };
+        eprintln!("the host took {:.0} % of that round: {what} …", share * 100.0);
+        let counts = self.left == 0;
+        self.left = self.left.saturating_sub(1);
+        counts
     }
+}
+
+/// How much of the machine the host took since then.
+fn share_since((begun, before): (Instant, u64)) -> f64 {
+    let processors = std::thread::available_parallelism().map_or(1.0, |many| many.get() as f64);
+    let whole = begun.elapsed().as_secs_f64() * TICKS * processors;
+    stolen().saturating_sub(before) as f64 / whole
 }
 
 /// What the host has taken so far; nothing, where nobody says.
@@ -68,8 +95,8 @@ mod tests {
 
     #[test]
     fn a_round_is_had_again_if_much_was_taken_and_not_for_ever() {
-        let mut calm = Calm::new(2);
-        let counted = [0.01, 0.3, 0.0, 0.03, 0.5, 0.02].map(|share| calm.judge(share));
+        let mut calm = Calm { left: 2 };
+        let counted = [0.01, 0.3, 0.0, 0.03, 0.5, 0.02].map(|share| calm.counts(share));
         assert_eq!(counted, [true, false, true, false, true, true]);
     }
 }

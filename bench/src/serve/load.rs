@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use crate::calm::Calm;
+use crate::calm;
 use crate::measure::Rates;
 
 use super::client::Client;
@@ -72,29 +72,11 @@ pub(crate) async fn compete(
     rounds: u32,
     span: Duration,
 ) -> anyhow::Result<[Vec<Rates>; 2]> {
-    let mut rates = vec![Rates::default(); crowds.len()];
-    let mut medians = rates.clone();
-    // Whoever is cold has a turn that is not counted.
-    for crowd in crowds.iter_mut() {
-        crowd.cycle(span).await?;
-    }
-    let mut calm = Calm::new(2 * rounds);
-    let mut counted = 0;
-    while counted < rounds {
-        calm.begin();
-        let mut loads = Vec::new();
-        for crowd in crowds.iter_mut() {
-            loads.push(crowd.cycle(span).await?);
-        }
-        if calm.counts() {
-            counted += 1;
-            for (place, load) in loads.into_iter().enumerate() {
-                rates[place].push(load.rate);
-                medians[place].push(load.median_ms());
-            }
-        }
-    }
-    Ok([rates, medians])
+    calm::in_turns(crowds.len(), rounds, async |place, _| {
+        let load = crowds[place].cycle(span).await?;
+        Ok([load.rate, load.median_ms()])
+    })
+    .await
 }
 
 /// Has services take turns with so many clients that want one lock: how many hand-overs each makes
@@ -105,27 +87,12 @@ pub(crate) async fn hand_over(
     rounds: u32,
     span: Duration,
 ) -> anyhow::Result<[Vec<Rates>; 2]> {
-    let mut rates = vec![Rates::default(); services.len()];
-    let mut waits = rates.clone();
-    let mut calm = Calm::new(2 * rounds);
-    let (mut counted, mut round) = (0, 0);
-    while counted < rounds {
-        calm.begin();
-        let mut outcomes = Vec::new();
-        for servers in services {
-            outcomes.push(struggle(servers, &format!("same-{round}"), size, span).await?);
-        }
-        round += 1;
-        // Whoever is cold has a turn that is not counted.
-        if 1 < round && calm.counts() {
-            counted += 1;
-            for (place, outcome) in outcomes.into_iter().enumerate() {
-                rates[place].push(outcome.hand_overs);
-                waits[place].push(outcome.longest_wait);
-            }
-        }
-    }
-    Ok([rates, waits])
+    calm::in_turns(services.len(), rounds, async |place, round| {
+        let name = format!("same-{round}");
+        let outcome = struggle(services[place], &name, size, span).await?;
+        Ok([outcome.hand_overs, outcome.longest_wait])
+    })
+    .await
 }
 
 /// What came of many clients that want the same lock.

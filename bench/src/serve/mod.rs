@@ -12,6 +12,7 @@ use std::{io, slice};
 
 use tokio::runtime::{Builder, Runtime};
 
+use crate::calm;
 use crate::measure::Rates;
 use crate::sim::Scale;
 use crate::table::{Table, Target};
@@ -146,16 +147,14 @@ async fn watchers(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
     eprintln!("measuring {NUMBER} watchers …");
     let servers = start(&[Kind::Vez, Kind::Etcd], table)?;
     let span = Duration::from_millis(scale.pick(4_000, 1_500).into());
-    let mut rates = vec![Rates::default(); servers.len()];
     let mut crowds = Vec::new();
     for server in &servers {
         crowds.push(Watchers::gather(server, NUMBER).await?);
     }
-    for _ in 0..scale.pick(5, 2) {
-        for (place, server) in servers.iter().enumerate() {
-            rates[place].push(crowds[place].told(server, span).await?);
-        }
-    }
+    let [rates] = calm::in_turns(servers.len(), scale.pick(5, 2), async |place, _| {
+        Ok([crowds[place].told(&servers[place], span).await?])
+    })
+    .await?;
     let name = format!("events told, {NUMBER} watchers of one prefix");
     beside(table, &kinds(&servers), (&name, "/s"), &rates, &[(Kind::Etcd, Target::AtLeast(3.0))]);
     Ok(())
