@@ -275,8 +275,6 @@ struct Batches<S> {
     sink: S,
     counters: Arc<Counters>,
     changes: Vec<Change>,
-    /// How much is in them that somebody may wait for.
-    asked: u64,
     waiting: Vec<Done>,
     outcome: Result<(), Failure>,
     slowness: Slowness,
@@ -287,7 +285,7 @@ impl<S: Sink> Batches<S> {
     fn new(sink: S, counters: Arc<Counters>) -> Self {
         let (changes, waiting) = (Vec::new(), Vec::new());
         let (outcome, slowness) = (Ok(()), Slowness::default());
-        Self { sink, counters, changes, asked: 0, waiting, outcome, slowness, is_open: true }
+        Self { sink, counters, changes, waiting, outcome, slowness, is_open: true }
     }
 
     fn run(mut self, jobs: &mpsc::Receiver<Job>) {
@@ -318,7 +316,7 @@ impl<S: Sink> Batches<S> {
                 tokio::task::yield_now().await;
                 self.take(waiting(&mut jobs));
             }
-            is_lone = self.asked == 1;
+            is_lone = self.asked() == 1;
             self.begin();
             self.write();
             self.end();
@@ -349,10 +347,6 @@ impl<S: Sink> Batches<S> {
         for job in jobs {
             match job {
                 Job::Write(change, done) => {
-                    self.asked += match &change {
-                        Change::Append(entries) => entries.len() as u64,
-                        _ => 1,
-                    };
                     self.changes.push(change);
                     self.waiting.push(done);
                 }
@@ -367,7 +361,16 @@ impl<S: Sink> Batches<S> {
     /// Whether somebody is likely to ask in a moment.
     fn expects_more(&self) -> bool {
         let answered = self.counters.answered.swap(0, Ordering::Relaxed);
-        self.is_open && self.asked < answered
+        self.is_open && self.asked() < answered
+    }
+
+    /// How much there is to write that somebody may wait for.
+    fn asked(&self) -> u64 {
+        let of = |change: &Change| match change {
+            Change::Append(entries) => entries.len() as u64,
+            _ => 1,
+        };
+        self.changes.iter().map(of).sum()
     }
 
     fn begin(&self) {
@@ -386,7 +389,6 @@ impl<S: Sink> Batches<S> {
             });
         }
         changes.clear();
-        self.asked = 0;
     }
 
     fn end(&mut self) {
