@@ -47,7 +47,7 @@ impl Running {
         self.lines.next().expect("it says more").expect("in UTF-8")
     }
 
-    fn interrupt(mut self) {
+    fn end(mut self) {
         let id = rustix::process::Pid::from_child(&self.child);
         // Not SIGINT: whoever starts tests in the background may have it ignored, for all of them.
         rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("it is there");
@@ -91,7 +91,7 @@ fn a_watch_hears_the_past_and_what_comes() {
     assert_eq!(event(), "PUT a/2 y");
     ask(&server, &["del", "a/1"]);
     assert_eq!(event(), "DELETE a/1 ");
-    watch.interrupt();
+    watch.end();
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_lock_is_handed_over_in_the_order_of_asking() {
         next.child.stdin.take();
         waiting.push(next);
     }
-    first.interrupt();
+    first.end();
     for mut next in waiting {
         assert!(next.line().starts_with("door/"));
         let inside = ask(
@@ -139,7 +139,7 @@ fn a_lock_is_handed_over_in_the_order_of_asking() {
             &["get", "door/", "--prefix", "--keys-only", "--sort-by", "CREATE", "--limit", "1"],
         );
         assert!(inside.starts_with("door/"));
-        next.interrupt();
+        next.end();
     }
     assert_eq!(ask(&server, &["get", "door/", "--prefix"]), "");
 }
@@ -157,13 +157,13 @@ fn an_election_is_won_watched_and_given_up() {
     assert!(observer.line().starts_with("throne/"));
     assert_eq!(observer.line(), "ana");
     let mut second = Running::start(&server, &["elect", "throne", "bia"]);
-    first.interrupt();
+    first.end();
     assert!(second.line().starts_with("throne/"));
     assert_eq!(second.line(), "bia");
     assert!(observer.line().starts_with("throne/"));
     assert_eq!(observer.line(), "bia");
-    second.interrupt();
-    observer.interrupt();
+    second.end();
+    observer.end();
 }
 
 #[test]
