@@ -3,11 +3,14 @@
 Usage: etcd3_script.py PORT
 """
 
+import faulthandler
 import sys
 import threading
 
 import etcd3
 
+# Whoever waits for this wants to know where it stopped.
+faulthandler.dump_traceback_later(120, exit=True)
 client = etcd3.client(host="127.0.0.1", port=int(sys.argv[1]))
 
 

@@ -7,9 +7,16 @@ use etcd_client::{
     LeaseGrantOptions, LockOptions, PutOptions, SortOrder, SortTarget, Txn, TxnOp, WatchOptions,
 };
 
+const PATIENCE: std::time::Duration = std::time::Duration::from_mins(2);
+
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let address = std::env::args().nth(1).expect("an address");
+    // Whoever waits for this wants to know where it stopped.
+    tokio::time::timeout(PATIENCE, all(&address)).await?
+}
+
+async fn all(address: &str) -> anyhow::Result<()> {
     let mut client = Client::connect([address], None).await?;
     keys(&mut client).await?;
     watches(&mut client).await?;

@@ -146,6 +146,27 @@ fn nonsense_ends_a_connection_with_a_reason_and_no_other() {
     assert_eq!(end(&mut other).1, 1);
 }
 
+/// Whoever has the stream takes it that the watch is there: `WatchCreateRequest { key: "k" }`.
+#[test]
+fn watching_is_answered_once_something_is_watched() {
+    const CREATE: &[u8] = b"\x00\x00\x00\x00\x05\x0a\x03\x0a\x01k";
+    let server = Server::vez();
+    let mut stream = greet(&server);
+    let head = head("POST", "/etcdserverpb.Watch/Watch", "application/grpc");
+    let range = call(3, "/etcdserverpb.KV/Range", RANGE);
+    stream.write_all(&[frame(HEADERS, END_HEADERS, 1, &head), range].concat()).expect("it listens");
+    loop {
+        let (_, flags, id, _) = next(&mut stream);
+        assert_ne!(id, 1, "it was answered before it had asked for anything");
+        if id == 3 && flags & END_STREAM != 0 {
+            break;
+        }
+    }
+    stream.write_all(&frame(DATA, 0, 1, CREATE)).expect("it listens");
+    assert!(matches!(next(&mut stream), (HEADERS, END_HEADERS, 1, _)));
+    assert!(matches!(next(&mut stream), (DATA, 0, 1, _)));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_for_much_and_does_not_read_is_not_answered_ahead() {
     const ASKED: u32 = 300;

@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{BufMut as _, Bytes};
+use futures_util::StreamExt as _;
+use futures_util::stream::Peekable;
 use prost::Message as _;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
@@ -92,14 +94,19 @@ impl NamedService for WatchDoor {
 
 impl StreamingService<WatchRequest> for WatchDoor {
     type Response = Answer;
-    type ResponseStream = ReceiverStream<Result<Answer, Status>>;
+    type ResponseStream = Peekable<ReceiverStream<Result<Answer, Status>>>;
     type Future = Answered<Result<Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: Request<Streaming<WatchRequest>>) -> Self::Future {
         let service = self.0.clone();
         let needs_leader = request.metadata().get("hasleader").is_some_and(|said| said == "true");
-        let watched = service.watch(request.into_inner(), needs_leader);
-        Box::pin(async move { Ok(Response::new(watched)) })
+        let mut watched = service.watch(request.into_inner(), needs_leader).peekable();
+        Box::pin(async move {
+            // Whoever has a stream takes it that its first watch is heard from then on, as with
+            // etcd, which begins an answer with its first message.
+            Pin::new(&mut watched).peek().await;
+            Ok(Response::new(watched))
+        })
     }
 }
 
