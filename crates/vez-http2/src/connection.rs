@@ -43,8 +43,6 @@ pub enum Event {
     Says { id: u32, bytes: Bytes, weighs: u32, is_all: bool },
     /// It does not want an answer any more.
     Cancels { id: u32 },
-    /// It answered a ping.
-    Lives,
 }
 
 /// The client does not keep to HTTP/2, or to what it was told: nothing more can be heard of it.
@@ -142,11 +140,6 @@ impl Connection {
         self.waits
     }
 
-    /// How many streams are open.
-    pub fn open(&self) -> usize {
-        self.streams.len()
-    }
-
     /// Hears what came. After an error nothing more can be heard; what to say of it is in `out`.
     pub fn receive(&mut self, bytes: &[u8], events: &mut Vec<Event>) -> Result<(), Broken> {
         let heard = if self.input.is_empty() {
@@ -241,7 +234,7 @@ impl Connection {
             kind::CONTINUATION => self.hear_continuation(frame, events),
             kind::RESET => self.hear_reset(frame, events),
             kind::SETTINGS => self.hear_settings(frame),
-            kind::PING => self.hear_ping(frame, events),
+            kind::PING => self.hear_ping(frame),
             kind::WINDOW_UPDATE => self.hear_window(frame, events),
             kind::PUSH_PROMISE => Err(broken(reason::PROTOCOL_ERROR, "clients promise nothing")),
             kind::PRIORITY if frame.payload.len() != 5 => {
@@ -456,16 +449,15 @@ impl Connection {
         Ok(())
     }
 
-    fn hear_ping(&mut self, frame: Frame<'_>, events: &mut Vec<Event>) -> Result<(), Broken> {
+    fn hear_ping(&mut self, frame: Frame<'_>) -> Result<(), Broken> {
         if frame.id != 0 {
             return Err(broken(reason::PROTOCOL_ERROR, "pings are of no stream"));
         }
         if frame.payload.len() != 8 {
             return Err(broken(reason::FRAME_SIZE_ERROR, "a ping has eight bytes"));
         }
-        if frame.has(flag::ACK) {
-            events.push(Event::Lives);
-        } else {
+        // An answer is a sign of life, as whatever comes is.
+        if !frame.has(flag::ACK) {
             frame::put(&mut self.out, kind::PING, flag::ACK, 0, frame.payload);
         }
         Ok(())

@@ -300,7 +300,6 @@ impl Talk {
             Event::Begins { id, fields, is_all } => self.begin(id, fields, is_all),
             Event::Says { id, bytes, weighs, is_all } => self.go_on(id, bytes, weighs, is_all),
             Event::Cancels { id } => self.forget(id),
-            Event::Lives => {}
         }
     }
 

@@ -15,8 +15,10 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;
+const PING: u8 = 6;
 const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
+const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 /// Nobody waits longer for what must come.
@@ -165,6 +167,31 @@ fn watching_is_answered_once_something_is_watched() {
     stream.write_all(&frame(DATA, 0, 1, CREATE)).expect("it listens");
     assert!(matches!(next(&mut stream), (HEADERS, END_HEADERS, 1, _)));
     assert!(matches!(next(&mut stream), (DATA, 0, 1, _)));
+}
+
+#[test]
+fn who_does_not_say_that_it_lives_is_taken_for_gone() {
+    let server = Server::vez();
+    let (mut silent, mut lives) = (greet(&server), greet(&server));
+    let gone = std::thread::spawn(move || {
+        let is_asked = std::iter::repeat_with(|| next(&mut silent)).any(|frame| frame.0 == PING);
+        let mut rest = Vec::new();
+        silent.read_to_end(&mut rest).expect("it ends");
+        (is_asked, rest)
+    });
+    while !gone.is_finished() {
+        lives.set_read_timeout(Some(Duration::from_millis(100))).expect("it is not zero");
+        // What comes is looked at only once there is something.
+        if lives.peek(&mut [0]).is_ok() {
+            lives.set_read_timeout(Some(PATIENCE)).expect("it is not zero");
+            if let (PING, 0, 0, payload) = next(&mut lives) {
+                lives.write_all(&frame(PING, ACK, 0, &payload)).expect("it is there");
+            }
+        }
+    }
+    assert_eq!(gone.join().expect("it is asked, and then left"), (true, Vec::new()));
+    lives.write_all(&call(1, "/etcdserverpb.KV/Range", RANGE)).expect("it is there");
+    assert_eq!(end(&mut lives).1, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
