@@ -6,7 +6,7 @@ mod soak;
 
 use std::time::Duration;
 
-use crate::serve::load::{Crowd, compete, hand_over};
+use crate::serve::load::{Crowd, alone, compete, hand_over};
 use crate::serve::servers::{Kind, Server};
 use crate::serve::{RIVALS, beside};
 use crate::sim::Scale;
@@ -15,6 +15,8 @@ use failover::Fault;
 pub(crate) use soak::soak;
 
 const MEMBERS: usize = 3;
+/// So many clients at a time, each with a lock of its own.
+const CROWD: usize = 64;
 const KINDS: [Kind; 3] = [Kind::Vez, Kind::Etcd, Kind::ZooKeeper];
 
 pub(crate) fn measure(scale: Scale) -> Table {
@@ -47,47 +49,56 @@ fn start(table: &mut Table) -> anyhow::Result<Vec<Vec<Server>>> {
     Ok(clusters)
 }
 
+fn services(clusters: &[Vec<Server>]) -> Vec<&[Server]> {
+    clusters.iter().map(Vec::as_slice).collect()
+}
+
 fn kinds(clusters: &[Vec<Server>]) -> Vec<Kind> {
     clusters.iter().map(|servers| servers[0].kind).collect()
 }
 
 async fn load(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
     let clusters = start(table)?;
-    for size in [1, 64] {
-        own_locks(table, &clusters, size, scale).await?;
-    }
+    one_client(table, &clusters, scale).await?;
+    own_locks(table, &clusters, scale).await?;
     one_lock(table, &clusters, scale).await
+}
+
+async fn one_client(
+    table: &mut Table,
+    clusters: &[Vec<Server>],
+    scale: Scale,
+) -> anyhow::Result<()> {
+    eprintln!("measuring one client of three members …");
+    let span = Duration::from_millis(scale.pick(3_000, 1_500).into());
+    let medians = alone(&services(clusters), scale.pick(7, 3), span).await?;
+    let name = ("three members: lock and unlock, 1 client, median", "ms");
+    beside(table, &kinds(clusters), name, &medians, &[(Kind::Etcd, Target::AtMost(0.6))]);
+    Ok(())
 }
 
 async fn own_locks(
     table: &mut Table,
     clusters: &[Vec<Server>],
-    size: usize,
     scale: Scale,
 ) -> anyhow::Result<()> {
-    eprintln!("measuring {size} clients of three members with locks of their own …");
+    eprintln!("measuring {CROWD} clients of three members with locks of their own …");
     let span = Duration::from_millis(scale.pick(3_000, 1_000).into());
     let mut crowds = Vec::new();
     for servers in clusters {
-        crowds.push(Crowd::gather(servers, size).await?);
+        crowds.push(Crowd::gather(servers, CROWD).await?);
     }
-    let [rates, medians] = compete(&mut crowds, scale.pick(7, 3), span).await?;
-    if size == 1 {
-        let name = ("three members: lock and unlock, 1 client, median", "ms");
-        beside(table, &kinds(clusters), name, &medians, &[(Kind::Etcd, Target::AtMost(0.6))]);
-    } else {
-        let name = format!("three members: lock and unlock, {size} clients");
-        let targets = [(Kind::Etcd, Target::AtLeast(5.0)), (Kind::ZooKeeper, Target::AtLeast(2.0))];
-        beside(table, &kinds(clusters), (&name, "cycles/s"), &rates, &targets);
-    }
+    let [rates, _] = compete(&mut crowds, scale.pick(7, 3), span).await?;
+    let name = format!("three members: lock and unlock, {CROWD} clients");
+    let targets = [(Kind::Etcd, Target::AtLeast(5.0)), (Kind::ZooKeeper, Target::AtLeast(2.0))];
+    beside(table, &kinds(clusters), (&name, "cycles/s"), &rates, &targets);
     Ok(())
 }
 
 async fn one_lock(table: &mut Table, clusters: &[Vec<Server>], scale: Scale) -> anyhow::Result<()> {
     eprintln!("measuring {RIVALS} clients of three members that want the same lock …");
     let span = Duration::from_millis(scale.pick(5_000, 2_000).into());
-    let services: Vec<_> = clusters.iter().map(Vec::as_slice).collect();
-    let [rates, _] = hand_over(&services, RIVALS, scale.pick(5, 2), span).await?;
+    let [rates, _] = hand_over(&services(clusters), RIVALS, scale.pick(5, 2), span).await?;
     let name = format!("three members: hand-overs, {RIVALS} clients, one lock");
     beside(table, &kinds(clusters), (&name, "/s"), &rates, &[(Kind::Etcd, Target::AtLeast(10.0))]);
     Ok(())

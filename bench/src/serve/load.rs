@@ -79,6 +79,34 @@ pub(crate) async fn compete(
     .await
 }
 
+/// Has services take turns with one client at a time, for as long at each of their members, since
+/// it is better off where the leader is: how long a cycle takes at the median, in milliseconds, in
+/// the mean of the members.
+pub(crate) async fn alone(
+    services: &[&[Server]],
+    rounds: u32,
+    span: Duration,
+) -> anyhow::Result<Vec<Rates>> {
+    let mut clients = Vec::new();
+    for servers in services {
+        let mut members = Vec::new();
+        for server in *servers {
+            members.push(Crowd::gather(std::slice::from_ref(server), 1).await?);
+        }
+        clients.push(members);
+    }
+    let [medians] = calm::in_turns(services.len(), rounds, async |place, _| {
+        let members = &mut clients[place];
+        let (many, mut sum) = (members.len() as u32, 0.0);
+        for client in members {
+            sum += client.cycle(span / many).await?.median_ms();
+        }
+        Ok([sum / f64::from(many)])
+    })
+    .await?;
+    Ok(medians)
+}
+
 /// Has services take turns with so many clients that want one lock: how many hand-overs each makes
 /// a second, and how long somebody waited at most, in turns.
 pub(crate) async fn hand_over(
