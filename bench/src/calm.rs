@@ -3,7 +3,7 @@
 //! which that happened much is had again.
 
 use std::fs;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::measure::Rates;
 
@@ -64,6 +64,24 @@ impl Calm {
     }
 }
 
+/// What the host has taken, looked at now and then: nobody waits for a server that does not run.
+#[derive(Default)]
+pub(crate) struct Pauses(Vec<(Instant, u64)>);
+
+impl Pauses {
+    pub(crate) fn look(&mut self) {
+        self.0.push((Instant::now(), stolen()));
+    }
+
+    /// How much it took at most of what was done one after the other between two moments.
+    pub(crate) fn between(&self, since: Instant, until: Instant) -> Duration {
+        let Self(looks) = self;
+        let before = looks.partition_point(|(at, _)| *at <= since).saturating_sub(1);
+        let after = looks.partition_point(|(at, _)| *at < until).min(looks.len() - 1);
+        Duration::from_secs_f64((looks[after].1 - looks[before].1) as f64 / TICKS)
+    }
+}
+
 /// How much of the machine the host took since then.
 fn share_since((begun, before): (Instant, u64)) -> f64 {
     let processors = std::thread::available_parallelism().map_or(1.0, |many| many.get() as f64);
@@ -98,5 +116,15 @@ mod tests {
         let mut calm = Calm { left: 2 };
         let counted = [0.01, 0.3, 0.0, 0.03, 0.5, 0.02].map(|share| calm.counts(share));
         assert_eq!(counted, [true, false, true, false, true, true]);
+    }
+
+    #[test]
+    fn what_was_taken_while_somebody_waited_is_known() {
+        let begun = Instant::now();
+        let at = |ms| begun + Duration::from_millis(ms);
+        let pauses = Pauses(vec![(at(0), 7), (at(10), 7), (at(20), 9), (at(30), 12)]);
+        let taken = |since, until| pauses.between(at(since), at(until)).as_millis();
+        assert_eq!([taken(0, 10), taken(1, 9), taken(5, 12), taken(12, 19)], [0, 0, 20, 20]);
+        assert_eq!([taken(0, 30), taken(25, 99), taken(40, 99)], [50, 30, 0]);
     }
 }

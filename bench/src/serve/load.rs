@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use crate::calm;
+use crate::calm::{self, Pauses};
 use crate::measure::Rates;
 
 use super::client::Client;
 use super::servers::Server;
+
+/// How often it is looked at what the host takes, while somebody waits.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What came of a span under load.
 struct Load {
@@ -127,7 +130,8 @@ pub(crate) async fn hand_over(
 struct Struggle {
     /// From one to the next, a second.
     hand_overs: f64,
-    /// The longest anybody waited, in turns: 1 is the time that the others need at the mean.
+    /// The longest anybody waited, in turns: 1 is the time that the others need at the mean. What
+    /// the host took meanwhile does not count.
     longest_wait: f64,
 }
 
@@ -142,6 +146,8 @@ async fn struggle(
     for (id, server) in (0..size).zip(servers.iter().cycle()) {
         clients.push(Client::connect(server, name, id).await?);
     }
+    let mut pauses = Pauses::default();
+    pauses.look();
     let began = Instant::now();
     let waits = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = JoinSet::new();
@@ -151,18 +157,30 @@ async fn struggle(
             while began.elapsed() < span {
                 let since = Instant::now();
                 client.lock().await?;
-                waits.lock().unwrap_or_else(PoisonError::into_inner).push(since.elapsed());
+                let waited = (since, Instant::now());
+                waits.lock().unwrap_or_else(PoisonError::into_inner).push(waited);
                 client.unlock().await?;
             }
             anyhow::Ok(())
         });
     }
-    while let Some(done) = tasks.join_next().await {
-        done??;
+    let mut looks = tokio::time::interval(LOOK);
+    loop {
+        tokio::select! {
+            done = tasks.join_next() => match done {
+                Some(done) => done??,
+                None => break,
+            },
+            _ = looks.tick() => pauses.look(),
+        }
     }
     let took = began.elapsed().as_secs_f64();
+    pauses.look();
     let waits = waits.lock().unwrap_or_else(PoisonError::into_inner);
     let hand_overs = waits.len() as f64 / took;
-    let longest = waits.iter().max().map_or(0.0, Duration::as_secs_f64);
+    let waited = |&(since, until): &(Instant, Instant)| {
+        (until - since).saturating_sub(pauses.between(since, until))
+    };
+    let longest = waits.iter().map(waited).max().map_or(0.0, |longest| longest.as_secs_f64());
     Ok(Struggle { hand_overs, longest_wait: longest * hand_overs / (size - 1) as f64 })
 }
