@@ -170,6 +170,17 @@ fn watching_is_answered_once_something_is_watched() {
 }
 
 #[test]
+fn who_watches_nothing_and_has_said_all_is_not_kept() {
+    let server = Server::vez();
+    let mut stream = greet(&server);
+    let head = head("POST", "/etcdserverpb.Watch/Watch", "application/grpc");
+    let flags = END_HEADERS | END_STREAM;
+    stream.write_all(&frame(HEADERS, flags, 1, &head)).expect("it listens");
+    let (_, of, payload) = end(&mut stream);
+    assert!(of == 1 && has(&payload, "grpc-status\x010"), "{payload:?}");
+}
+
+#[test]
 fn who_does_not_say_that_it_lives_is_taken_for_gone() {
     let server = Server::vez();
     let (mut silent, mut lives) = (greet(&server), greet(&server));

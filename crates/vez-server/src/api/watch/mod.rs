@@ -122,7 +122,8 @@ impl Watcher {
                 () = self.mailbox.filled() => self.pass_on_all().await,
                 _ = progress.tick() => self.reassure().await,
             };
-            if done.is_err() {
+            // Who will not ask for anything any more, and hears of nothing, waits for nothing.
+            if done.is_err() || !is_open && self.watches.is_empty() {
                 break;
             }
         }
