@@ -19,8 +19,7 @@ pub(crate) async fn in_turns<const N: usize>(
     rounds: u32,
     mut turn: impl AsyncFnMut(usize, u32) -> anyhow::Result<[f64; N]>,
 ) -> anyhow::Result<[Vec<Rates>; N]> {
-    let mut figures = [const { Vec::new() }; N];
-    figures.fill(vec![Rates::default(); contestants]);
+    let mut figures = std::array::from_fn(|_| vec![Rates::default(); contestants]);
     let mut calm = Calm { left: 2 * rounds };
     let (mut counted, mut round) = (0, 0);
     while counted < rounds {
@@ -78,7 +77,8 @@ impl Pauses {
         let Self(looks) = self;
         let before = looks.partition_point(|(at, _)| *at <= since).saturating_sub(1);
         let after = looks.partition_point(|(at, _)| *at < until).min(looks.len() - 1);
-        Duration::from_secs_f64((looks[after].1 - looks[before].1) as f64 / TICKS)
+        let taken = looks[after].1.saturating_sub(looks[before].1);
+        Duration::from_secs_f64(taken as f64 / TICKS)
     }
 }
 
