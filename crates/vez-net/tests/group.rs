@@ -34,8 +34,24 @@ fn group(n: u64) -> Group {
 }
 
 async fn start<P: Protocol>(group: &Group, id: u64) -> Running {
+    start_with::<P>(group, id, P::Config::default()).await
+}
+
+/// One that waits long before it takes anybody for crashed: these machines may be busy, and a bully
+/// whose timeout is over before an answer comes takes the lead from whoever would have it.
+async fn start_bully(group: &Group, id: u64) -> Running {
+    type Config = <Bully as Protocol>::Config;
+    let config = Config {
+        answer_within: Time::from_secs(5),
+        victory_within: Time::from_secs(15),
+        ..Default::default()
+    };
+    start_with::<Bully>(group, id, config).await
+}
+
+async fn start_with<P: Protocol>(group: &Group, id: u64, config: P::Config) -> Running {
     let topology = Arc::new(group.topology(P::META.layout).unwrap());
-    let process = Process::<P>::new(group.node(id).unwrap(), topology, P::Config::default(), id);
+    let process = Process::<P>::new(group.node(id).unwrap(), topology, config, id);
     let settings = Settings {
         group: group.clone(),
         id,
@@ -118,7 +134,7 @@ async fn an_election_over_links_and_one_through_the_air_both_find_a_leader() {
     let bullies = group(3);
     let mut nodes = Vec::new();
     for id in 1..=3 {
-        nodes.push(start::<Bully>(&bullies, id).await);
+        nodes.push(start_bully(&bullies, id).await);
     }
     nodes[0].order(Order::Wish(Wish::Start)).await;
     for node in &mut nodes {
@@ -141,8 +157,8 @@ async fn an_election_over_links_and_one_through_the_air_both_find_a_leader() {
 #[tokio::test]
 async fn a_second_process_with_an_id_that_lives_is_refused() {
     let group = group(3);
-    let (mut one, mut two) = (start::<Bully>(&group, 1).await, start::<Bully>(&group, 2).await);
-    let three = start::<Bully>(&group, 3).await;
+    let (mut one, mut two) = (start_bully(&group, 1).await, start_bully(&group, 2).await);
+    let three = start_bully(&group, 3).await;
     // Elsewhere, but by the same name.
     let mut elsewhere = self::group(3);
     elsewhere.members[0] = group.members[0].clone();
@@ -150,7 +166,7 @@ async fn a_second_process_with_an_id_that_lives_is_refused() {
     three.order(Order::Wish(Wish::Start)).await;
     // Both have heard the first, and so have an open connection of its.
     assert!(one.notice().await.contains("P3") && two.notice().await.contains("P3"));
-    let impostor = start::<Bully>(&elsewhere, 3).await;
+    let impostor = start_bully(&elsewhere, 3).await;
     let ended = timeout(Duration::from_secs(20), impostor.life).await.expect("it ends").unwrap();
     let error = ended.unwrap_err().to_string();
     assert!(error.contains("the id is taken by a process that is alive"), "{error}");
