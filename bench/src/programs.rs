@@ -14,6 +14,19 @@ impl Drop for Running {
     }
 }
 
+/// Cargo as it is called by hand: what it tells this program of its package would have some of the
+/// tool's crates built again.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
 /// The tool itself, built as it is given to people.
 pub(crate) fn vez() -> anyhow::Result<PathBuf> {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
@@ -21,7 +34,7 @@ pub(crate) fn vez() -> anyhow::Result<PathBuf> {
         return Ok(built.clone());
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let built = Command::new(env!("CARGO"))
+    let built = cargo()
         .args(["build", "--quiet", "--release", "--package", "vez"])
         .current_dir(&root)
         .status()?;

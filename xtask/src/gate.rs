@@ -80,8 +80,21 @@ fn cargo(args: &[&str]) -> anyhow::Result<()> {
 }
 
 fn cargo_command(args: &[&str]) -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut command = cargo_afresh();
     command.current_dir(root()).args(args);
+    command
+}
+
+/// Cargo as it is called by hand. What it tells us of the package that we are would be passed on,
+/// and crates whose build scripts look at such would be built again, and all that need them.
+pub(crate) fn cargo_afresh() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
     command
 }
 

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
 
-use crate::gate::root;
+use crate::gate::{cargo_afresh, root};
 
 struct Mutant {
     mistake: &'static str,
@@ -185,7 +185,7 @@ fn copy_workspace(to: &Path) -> anyhow::Result<()> {
 
 /// Whether the mutant's test passes.
 fn test(copy: &Path, krate: &str, mutant: &Mutant, more: &[&str]) -> anyhow::Result<bool> {
-    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let status = cargo_afresh()
         .current_dir(copy)
         .args(["test", "--quiet", "--package", krate, "--test", mutant.test])
         .args(more)

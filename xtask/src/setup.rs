@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::gate::root;
+use crate::gate::{cargo_afresh, root};
 
 struct Need {
     /// How to see that it is there, and how to ask these for their version.
@@ -101,7 +101,7 @@ fn clients() {
         }
     }
     let manifest = root().join("clients/etcd-crate/Cargo.toml");
-    let mut build = Command::new(env!("CARGO"));
+    let mut build = cargo_afresh();
     build.args(["build", "--quiet", "--locked", "--manifest-path"]).arg(manifest);
     if !runs(build.arg("--target-dir").arg(&kept)) {
         eprintln!("xtask: the test of the service with the etcd-client crate will be left out");
