@@ -11,6 +11,11 @@ use crate::measure::Rates;
 const MOST: f64 = 0.02;
 /// What the kernel counts in.
 const TICKS: f64 = 100.0;
+/// The machine rests if it has so little to do for so long; it is waited for no longer than this,
+/// since whoever is silent for half a minute while others have their turns is taken for gone.
+const REST: Duration = Duration::from_millis(200);
+const BUSY: u64 = 2;
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Has so many contestants take turns until so many rounds count. A turn is given the contestant
 /// and the round, and says `N` figures: of each of them, what the contestants made of it.
@@ -26,6 +31,7 @@ pub(crate) async fn in_turns<const N: usize>(
         let begun = (Instant::now(), stolen());
         let mut turns = Vec::new();
         for contestant in 0..contestants {
+            rest().await;
             turns.push(turn(contestant, round).await?);
         }
         round += 1;
@@ -41,6 +47,19 @@ pub(crate) async fn in_turns<const N: usize>(
         }
     }
     Ok(figures)
+}
+
+/// Waits until whoever had the turn before has come to rest: a service that tidies up or compiles
+/// what it just ran would do so in the time of the next.
+async fn rest() {
+    let begun = Instant::now();
+    loop {
+        let before = busy();
+        tokio::time::sleep(REST).await;
+        if busy().saturating_sub(before) <= BUSY || PATIENCE <= begun.elapsed() {
+            return;
+        }
+    }
 }
 
 struct Calm {
@@ -91,12 +110,24 @@ fn share_since((begun, before): (Instant, u64)) -> f64 {
 
 /// What the host has taken so far; nothing, where nobody says.
 fn stolen() -> u64 {
-    fs::read_to_string("/proc/stat").map_or(0, |text| stolen_in(&text))
+    fs::read_to_string("/proc/stat").map_or(0, |text| of_all(&text, &[STOLEN]))
 }
 
-fn stolen_in(text: &str) -> u64 {
-    let all = text.lines().next().and_then(|line| line.strip_prefix("cpu "));
-    all.and_then(|all| all.split_whitespace().nth(7)?.parse().ok()).unwrap_or(0)
+/// What all who run here have used so far, and the kernel for them.
+fn busy() -> u64 {
+    fs::read_to_string("/proc/stat").map_or(0, |text| of_all(&text, &WORK))
+}
+
+/// Which numbers of a processor say what: of users, of users who are nice and of the kernel; and
+/// for interrupts, hard and soft.
+const WORK: [usize; 5] = [0, 1, 2, 5, 6];
+const STOLEN: usize = 7;
+
+/// The sum of some of the numbers of all processors.
+fn of_all(text: &str, which: &[usize]) -> u64 {
+    let all = text.lines().next().and_then(|line| line.strip_prefix("cpu ")).unwrap_or("");
+    let numbers: Vec<u64> = all.split_whitespace().flat_map(str::parse).collect();
+    which.iter().flat_map(|place| numbers.get(*place)).sum()
 }
 
 #[cfg(test)]
@@ -106,9 +137,10 @@ mod tests {
     #[test]
     fn what_the_host_took_is_the_eighth_number_of_all_processors() {
         let text = "cpu  1 2 3 4 5 6 7 88 9 10\ncpu0 1 2 3 4 5 6 7 44 9 10\n";
-        assert_eq!(stolen_in(text), 88);
-        assert_eq!(stolen_in("cpu 1 2 3"), 0);
-        assert_eq!(stolen_in(""), 0);
+        assert_eq!(of_all(text, &[STOLEN]), 88);
+        assert_eq!(of_all(text, &WORK), 1 + 2 + 3 + 6 + 7);
+        assert_eq!(of_all("cpu 1 2 3", &[STOLEN]), 0);
+        assert_eq!(of_all("", &[STOLEN]), 0);
     }
 
     #[test]
