@@ -3,6 +3,7 @@
 mod error;
 mod options;
 mod propose;
+mod together;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,6 +24,9 @@ use vez_api::mvccpb::Event;
 
 pub use self::error::{OpenError, ProposeError};
 pub use self::options::{Keeping, Options};
+use self::propose::Proposed;
+pub(crate) use self::together::Haste;
+use self::together::Together;
 
 use crate::cluster::gate::Heard;
 use crate::cluster::handover::Stage;
@@ -41,7 +45,7 @@ use crate::store::log::LogStore;
 use crate::store::machine::{self, Machine, Policy, Shared};
 use crate::store::snapshot::{Kept, Snapshots};
 use crate::store::writer::{Counters, Sink, Writer, Writing};
-use crate::store::{SnapshotMeta, Types};
+use crate::store::{Proposal, SnapshotMeta, Types};
 use crate::watched;
 
 /// A log that hangs for longer takes nothing more.
@@ -104,6 +108,9 @@ struct Inner {
     stage: watched::Sender<Stage>,
     questions: Arc<Questions>,
     confirmations: Arc<Questions>,
+    together: Arc<Together<Proposal, Proposed>>,
+    /// Held by who changes the members.
+    changing: tokio::sync::Mutex<()>,
     /// Those who wait for another thread, if there is one; and who wakes them.
     gathering: Option<Arc<Gathering>>,
     _waking: JoinSet<()>,
@@ -183,14 +190,13 @@ impl Replica {
         let gathering = room.is_own().then(Arc::<Gathering>::default);
         let waking = gathering.iter().cloned().map(Gathering::wake_all).collect();
         let open = Mutex::new(Some(Open { snapshots, writing, room, disk, _directory: directory }));
-        let directory = options.directory;
         let inner = Inner {
             raft,
             shared,
             identity,
             leadership,
             counters,
-            directory,
+            directory: options.directory,
             open,
             timing: options.timing,
             links: among.is_some().then_some(links),
@@ -199,6 +205,8 @@ impl Replica {
             stage: watched::Sender::new(Stage::default()),
             questions: Arc::default(),
             confirmations: Arc::default(),
+            together: Arc::default(),
+            changing: tokio::sync::Mutex::default(),
             gathering,
             _waking: waking,
         };
@@ -327,6 +335,10 @@ impl Replica {
 
     pub(crate) fn questions(&self) -> &Arc<Questions> {
         &self.inner.questions
+    }
+
+    pub(crate) fn changing(&self) -> &tokio::sync::Mutex<()> {
+        &self.inner.changing
     }
 
     pub(crate) fn confirmations(&self) -> &Arc<Questions> {

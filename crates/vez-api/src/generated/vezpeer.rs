@@ -133,6 +133,9 @@ pub struct ProposeRequest {
     /// Each a vez.Command.
     #[prost(bytes = "bytes", repeated, tag = "2")]
     pub commands: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
+    /// Which of them may wait for others to be written with; nothing, if none may.
+    #[prost(bool, repeated, tag = "3")]
+    pub in_company: ::prost::alloc::vec::Vec<bool>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ProposeResponse {

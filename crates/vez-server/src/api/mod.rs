@@ -27,7 +27,7 @@ pub(crate) use self::maintenance::VERSION;
 
 use crate::hub::Hub;
 use crate::lessor::Lessor;
-use crate::raft::{ProposeError, Replica};
+use crate::raft::{Haste, ProposeError, Replica};
 use crate::serve::Limits;
 use crate::state::Response;
 
@@ -86,15 +86,15 @@ impl Service {
 
     /// Puts a command to the log; the answer comes when it is durable.
     async fn propose<A: Answer>(&self, command: Command) -> Result<A, Status> {
-        let answer = self.write(command).await;
+        let answer = self.write(command, Haste::Now).await;
         self.replica.counters().answer();
         answer
     }
 
     /// The same for somebody who will not be answered yet.
-    async fn write<A: Answer>(&self, command: Command) -> Result<A, Status> {
+    async fn write<A: Answer>(&self, command: Command, haste: Haste) -> Result<A, Status> {
         let command = log::Command { command: Some(command) };
-        let response = self.replica.propose_anywhere(command).await.map_err(status)?;
+        let response = self.replica.propose_anywhere(command, haste).await.map_err(status)?;
         let mut answer = A::of(response)
             .ok_or_else(|| Status::internal("a command was answered as something else"))?;
         self.sign(answer.header());

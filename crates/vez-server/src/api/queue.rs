@@ -19,7 +19,7 @@ use vez_api::mvccpb::KeyValue;
 
 use super::{Service, status};
 use crate::cluster::handover::Stage;
-use crate::raft::ProposeError;
+use crate::raft::{Haste, ProposeError};
 
 /// How long a lease lasts that the server grants for a client that brought none.
 const OWN_LEASE_SECONDS: i64 = 60;
@@ -57,11 +57,15 @@ impl Service {
         let key = Bytes::from([&prefix[..], format!("{lease:x}").as_bytes()].concat());
         let request = taking(&key, value, lease, self.replica.has_peers());
         self.fits(&request)?;
+        // Who has to wait for another anyway can wait for whoever else has something to write.
+        let is_held =
+            self.replica.has_peers() && self.replica.read(|state| state.first(&prefix).is_some());
+        let haste = if is_held { Haste::InCompany } else { Haste::Now };
         let service = self.clone();
         // A client that goes away while the log is written must not leave a place behind that
         // nobody gives up.
         let taken = ToItsEnd::new(async move {
-            let response: TxnResponse = service.write(Command::Txn(request)).await?;
+            let response: TxnResponse = service.write(Command::Txn(request), haste).await?;
             let revision = response.header.as_ref().map_or(0, |header| header.revision);
             let found = response.responses.into_iter().find_map(|answer| match answer.response {
                 Some(response_op::Response::ResponseRange(range)) => range.kvs.into_iter().next(),
@@ -184,7 +188,7 @@ impl Drop for Place {
                     | ProposeError::NoMajority
                     | ProposeError::Unknown
                     | ProposeError::Late,
-                ) = service.replica.propose_anywhere(command.clone()).await
+                ) = service.replica.propose_anywhere(command.clone(), Haste::Now).await
                 {
                     tokio::time::sleep(RETRY).await;
                 }

@@ -23,7 +23,7 @@ use super::link::Link;
 use super::members::Changed;
 use super::passing::{Told, was_not_heard};
 use crate::api::{Service, status};
-use crate::raft::{ProposeError, Replica};
+use crate::raft::{Haste, ProposeError, Replica};
 use crate::state::Response;
 use crate::store::Proposal;
 
@@ -135,6 +135,7 @@ impl Replica {
     pub(crate) async fn propose_anywhere(
         &self,
         command: Command,
+        haste: Haste,
     ) -> Result<Response, ProposeError> {
         if !self.has_peers() {
             return self.propose(command).await;
@@ -146,11 +147,11 @@ impl Replica {
                 Lead::Nowhere => Err(not_leader()),
                 Lead::Here => tokio::select! {
                     biased;
-                    outcome = self.propose_here(proposal.clone()) => outcome,
+                    outcome = self.propose_here(proposal.clone(), haste) => outcome,
                     () = self.abandoned(limit) => Err(ProposeError::Late),
                 },
                 Lead::There(leader, link) => {
-                    let asked = link.pass(proposal.encoded().clone());
+                    let asked = link.pass(proposal.encoded().clone(), haste);
                     // Who has handed over says what became of what it was asked before.
                     let grace = self.timing().election / 4;
                     match self.told(leader, (limit, grace), asked).await {

@@ -28,6 +28,7 @@ use super::card::Card;
 use super::passing::{Line, Told};
 use super::way::Way;
 use super::words;
+use crate::raft::Haste;
 use crate::store::directory::Identity;
 use crate::store::record::{self, Damage};
 use crate::store::{Types, Vote};
@@ -170,8 +171,8 @@ impl Link {
     }
 
     /// Has the member write something: what became of it.
-    pub(super) async fn pass(&self, command: Bytes) -> Told<Proposed> {
-        self.line.pass(self, command).await
+    pub(super) async fn pass(&self, command: Bytes, haste: Haste) -> Told<Proposed> {
+        self.line.pass(self, command, haste).await
     }
 
     fn failed(&self, status: &Status) -> RPCError<Types> {

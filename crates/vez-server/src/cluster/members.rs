@@ -66,6 +66,8 @@ impl Replica {
 
     /// Changes who belongs to the cluster, which only the leader can.
     pub(super) async fn change_here(&self, change: Change) -> Result<Changed, ProposeError> {
+        // Those of other members come at the same time, when a cluster begins.
+        let _turn = self.changing().lock().await;
         // Of a leader that could not be sure of itself, the list may be an old one.
         self.confirm_here().await?;
         loop {

@@ -22,6 +22,7 @@ use super::ask;
 use super::gate::{Answers, Gate};
 use super::handover::Stage;
 use super::link::Link;
+use crate::raft::Haste;
 use crate::store::Proposal;
 
 /// A batch is not made longer than this: whoever hears it must have room for it. A write that is
@@ -63,7 +64,7 @@ struct Content {
     /// Rung when there is something for the stream that is open: each has its own, so that what is
     /// left of an old one takes nothing from its successor.
     came: Arc<Notify>,
-    waiting: VecDeque<(Bytes, Asker)>,
+    waiting: VecDeque<(Bytes, Haste, Asker)>,
     /// Given to the stream, by number.
     under_way: BTreeMap<u64, Asker>,
     next: u64,
@@ -78,8 +79,13 @@ impl Line {
     }
 
     /// What became of a write, a [`Proposal`] as bytes, at the other end of the link.
-    pub(super) async fn pass(self: &Arc<Self>, link: &Link, command: Bytes) -> Told<Proposed> {
-        let (told, begins) = self.join(command);
+    pub(super) async fn pass(
+        self: &Arc<Self>,
+        link: &Link,
+        command: Bytes,
+        haste: Haste,
+    ) -> Told<Proposed> {
+        let (told, begins) = self.join(command, haste);
         if let Some(came) = begins {
             // Not in the caller's task: others are carried, too.
             tokio::spawn(carry(link.clone(), Arc::clone(self), came));
@@ -88,14 +94,18 @@ impl Line {
     }
 
     /// Waits for a stream to take it; one must be begun, if there is none.
-    fn join(&self, command: Bytes) -> (oneshot::Receiver<Told<Proposed>>, Option<Arc<Notify>>) {
+    fn join(
+        &self,
+        command: Bytes,
+        haste: Haste,
+    ) -> (oneshot::Receiver<Told<Proposed>>, Option<Arc<Notify>>) {
         let (asker, told) = oneshot::channel();
         let mut content = self.content();
         if content.is_closed {
             asker.send(Told::NotTaken).ok();
             return (told, None);
         }
-        content.waiting.push_back((command, asker));
+        content.waiting.push_back((command, haste, asker));
         let is_carried = mem::replace(&mut content.is_carried, true);
         if is_carried {
             content.came.notify_one();
@@ -147,7 +157,7 @@ impl Line {
         for asker in under_way.into_values() {
             asker.send(if was_heard { Told::Unknown } else { Told::NotTaken }).ok();
         }
-        for (_, asker) in waiting {
+        for (_, _, asker) in waiting {
             asker.send(Told::NotTaken).ok();
         }
     }
@@ -156,21 +166,26 @@ impl Line {
 impl Content {
     /// Takes what waits, as far as it fits. Who has given up is left out: it was never asked.
     fn batch(&mut self) -> Option<ProposeRequest> {
-        let (first, mut commands, mut left) = (self.next, Vec::new(), BATCH_BYTES);
-        while let Some((command, asker)) = self.waiting.pop_front() {
+        let (first, mut left) = (self.next, BATCH_BYTES);
+        let (mut commands, mut in_company) = (Vec::new(), Vec::new());
+        while let Some((command, haste, asker)) = self.waiting.pop_front() {
             if asker.is_closed() {
                 continue;
             }
             if left < command.len() && !commands.is_empty() {
-                self.waiting.push_front((command, asker));
+                self.waiting.push_front((command, haste, asker));
                 break;
             }
             left = left.saturating_sub(command.len());
             commands.push(command);
+            in_company.push(haste == Haste::InCompany);
             self.under_way.insert(self.next, asker);
             self.next += 1;
         }
-        (!commands.is_empty()).then_some(ProposeRequest { first, commands })
+        if !in_company.contains(&true) {
+            in_company.clear();
+        }
+        (!commands.is_empty()).then_some(ProposeRequest { first, commands, in_company })
     }
 }
 
@@ -218,26 +233,25 @@ impl Gate {
             }
         });
         let gate = self.clone();
-        let answers = batches.then(move |batch| {
-            let gate = gate.clone();
-            async move { gate.take(batch).await }
-        });
+        let answers = batches.map(move |batch| gate.take(batch));
         let answers = answers.flatten_unordered(None).ready_chunks(ANSWERS);
         Box::pin(answers.map(|answers| Ok(ProposeResponse { answers })))
     }
 
-    async fn take(&self, ProposeRequest { first, commands }: ProposeRequest) -> Batch {
+    fn take(&self, request: ProposeRequest) -> Batch {
+        let ProposeRequest { first, commands, in_company } = request;
         let many = commands.len() as u64;
         let proposals: Result<Vec<_>, _> = commands.into_iter().map(Proposal::decode).collect();
-        let counters = Arc::clone(self.service.replica.counters());
         match proposals {
             Ok(proposals) => {
-                let outcomes = self.service.replica.propose_all(proposals).await;
+                let hastes = in_company.into_iter().map(|is_so| match is_so {
+                    true => Haste::InCompany,
+                    false => Haste::Now,
+                });
+                let hastes = hastes.chain(std::iter::repeat(Haste::Now));
+                let outcomes = self.service.replica.propose_all(proposals.into_iter().zip(hastes));
                 let answers = outcomes.zip(futures_util::stream::iter(first..));
-                Box::pin(answers.map(move |(outcome, number)| {
-                    counters.answer();
-                    ask::proposed(number, outcome)
-                }))
+                Box::pin(answers.map(|(outcome, number)| ask::proposed(number, outcome)))
             }
             Err(error) => {
                 let text = format!("vez: this member does not know such a command: {error}");
@@ -271,14 +285,14 @@ mod tests {
     fn what_is_asked_at_once_goes_together_and_each_hears_of_its_own() {
         let line = Line::default();
         let (mut told, begins): (Vec<_>, Vec<_>) =
-            (0..100_u8).map(|number| line.join(vec![number].into())).unzip();
+            (0..100_u8).map(|number| line.join(vec![number].into(), Haste::Now)).unzip();
         let begins: Vec<_> = begins.into_iter().flatten().collect();
         let [came] = &begins[..] else { panic!("one stream is begun") };
-        let ProposeRequest { first, commands } = batch(&line, came).unwrap();
+        let ProposeRequest { first, commands, .. } = batch(&line, came).unwrap();
         assert_eq!(first, 0);
         assert!(commands.iter().map(|command| u64::from(command[0])).eq(0..100));
         assert_eq!(batch(&line, came), None, "nothing more was asked");
-        let (next, begins) = line.join("next".into());
+        let (next, begins) = line.join("next".into(), Haste::Now);
         assert!(begins.is_none());
         assert_eq!(batch(&line, came).unwrap().first, 100);
         told.push(next);
@@ -293,11 +307,11 @@ mod tests {
     fn of_a_broken_stream_only_what_it_never_had_is_known_not_to_be_taken() {
         for (was_heard, expected) in [(true, Told::Unknown), (false, Told::NotTaken)] {
             let line = Line::default();
-            let (mut answered, came) = line.join("answered".into());
+            let (mut answered, came) = line.join("answered".into(), Haste::Now);
             let came = came.unwrap();
-            let (mut sent, _) = line.join("sent".into());
+            let (mut sent, _) = line.join("sent".into(), Haste::Now);
             assert_eq!(batch(&line, &came).unwrap().commands.len(), 2);
-            let (mut waiting, _) = line.join("waiting".into());
+            let (mut waiting, _) = line.join("waiting".into(), Haste::Now);
             line.answer(vec![answer(0)]);
             line.end(was_heard);
             assert_eq!(answered.try_recv().unwrap(), Told::Answer(answer(0)));
@@ -309,14 +323,14 @@ mod tests {
     #[test]
     fn what_is_left_of_an_old_stream_takes_nothing_from_the_next() {
         let line = Line::default();
-        let (_before, old) = line.join("before".into());
+        let (_before, old) = line.join("before".into(), Haste::Now);
         let old = old.unwrap();
         let mut end = Box::pin(line.batch(&old));
         assert!((&mut end).now_or_never().flatten().is_some());
         let mut end = Box::pin(line.batch(&old));
         assert!((&mut end).now_or_never().is_none(), "it waits for more");
         line.end(true);
-        let (mut told, new) = line.join("after".into());
+        let (mut told, new) = line.join("after".into(), Haste::Now);
         assert_eq!(end.now_or_never(), Some(None));
         assert_eq!(batch(&line, &old), None);
         assert_eq!(batch(&line, &new.unwrap()).unwrap().first, 1);
@@ -329,15 +343,26 @@ mod tests {
     #[test]
     fn who_gives_up_before_it_is_carried_is_never_asked_for() {
         let line = Line::default();
-        let (gone, came) = line.join("gone".into());
+        let (gone, came) = line.join("gone".into(), Haste::Now);
         let came = came.unwrap();
         drop(gone);
         assert_eq!(batch(&line, &came), None);
-        let (_told, _) = line.join("stays".into());
+        let (_told, _) = line.join("stays".into(), Haste::Now);
         assert_eq!(batch(&line, &came).unwrap().commands, ["stays"]);
         line.close();
-        assert_eq!(line.join("late".into()).0.try_recv().unwrap(), Told::NotTaken);
+        assert_eq!(line.join("late".into(), Haste::Now).0.try_recv().unwrap(), Told::NotTaken);
         assert_eq!(line.batch(&came).now_or_never(), Some(None), "it is over");
+    }
+
+    #[test]
+    fn who_can_wait_for_company_is_known_as_such() {
+        let line = Line::default();
+        let (_told, came) = line.join("now".into(), Haste::Now);
+        let came = came.unwrap();
+        assert!(batch(&line, &came).unwrap().in_company.is_empty(), "as before there were such");
+        let hastes = [Haste::Now, Haste::InCompany, Haste::Now];
+        let _told = hastes.map(|haste| line.join("write".into(), haste));
+        assert_eq!(batch(&line, &came).unwrap().in_company, [false, true, false]);
     }
 
     #[test]
@@ -346,7 +371,7 @@ mod tests {
         let size = |bytes: usize| Bytes::from(vec![0; bytes]);
         let sizes = [BATCH_BYTES / 2, BATCH_BYTES / 2, 1, 2 * BATCH_BYTES, 3];
         let (_told, begins): (Vec<_>, Vec<_>) =
-            sizes.into_iter().map(|bytes| line.join(size(bytes))).unzip();
+            sizes.into_iter().map(|bytes| line.join(size(bytes), Haste::Now)).unzip();
         let came = begins.into_iter().flatten().next().unwrap();
         let batches = std::iter::from_fn(|| batch(&line, &came));
         assert!(batches.map(|batch| batch.commands.len()).eq([2, 1, 1, 1]));

@@ -1,10 +1,12 @@
 //! What is asked is put to the log.
 
+use std::pin::pin;
+
 use futures_util::{Stream, StreamExt as _};
 use openraft::errors::{ClientWriteError, Fatal, RaftError};
 use vez_api::log::Command;
 
-use super::{ProposeError, Replica};
+use super::{Haste, ProposeError, Replica};
 use crate::state::Response;
 use crate::store::{Answer, LogId, Proposal, Types};
 
@@ -15,18 +17,20 @@ impl Replica {
     /// Returns the answer once the command is durable and applied. While the disk hangs nothing
     /// is taken: what waits for a disk must not pile up.
     pub async fn propose(&self, command: Command) -> Result<Response, ProposeError> {
-        self.propose_here(Proposal::new(command)).await.map(|(response, _)| response)
+        self.propose_here(Proposal::new(command), Haste::Now).await.map(|(response, _)| response)
     }
 
-    pub(crate) async fn propose_here(&self, proposal: Proposal) -> Proposed {
+    pub(crate) async fn propose_here(&self, proposal: Proposal, haste: Haste) -> Proposed {
         if let Some(so_far) = self.hangs() {
             return Err(ProposeError::Hangs(so_far));
         }
-        let write = self.raft().client_write(proposal);
-        let written = match &self.inner.gathering {
-            Some(gathering) => gathering.wait(write).await,
-            None => write.await,
+        let Some(gathering) = &self.inner.gathering else {
+            let mut outcomes = pin!(self.propose_all([(proposal, haste)]));
+            return outcomes.next().await.unwrap_or(Err(ProposeError::Stopping));
         };
+        // Where it is: it is too large to be carried about.
+        let write = pin!(self.raft().client_write(proposal));
+        let written = gathering.wait(write).await;
         let written = written.map_err(|error| match error {
             RaftError::Fatal(fatal) => self.stopped(&fatal),
             RaftError::APIError(error) => unwritten(error),
@@ -34,11 +38,24 @@ impl Replica {
         answer(written.data, written.log_id)
     }
 
-    /// Puts many to the log together; says of each what became of it, one after the other.
-    pub(crate) async fn propose_all(
+    /// Has many written, with whatever else is written; says of each what became of it, one after
+    /// the other.
+    pub(crate) fn propose_all(
         &self,
-        proposals: Vec<Proposal>,
-    ) -> impl Stream<Item = Proposed> + Send + use<> {
+        proposals: impl IntoIterator<Item = (Proposal, Haste)>,
+    ) -> impl Stream<Item = Proposed> + Send + 'static {
+        let replica = self.clone();
+        let put = move |proposals| {
+            let replica = replica.clone();
+            async move { replica.put(proposals).await }
+        };
+        let told = self.inner.together.join(proposals, put);
+        futures_util::stream::iter(told)
+            .then(async |told| told.await.unwrap_or(Err(ProposeError::Stopping)))
+    }
+
+    /// Puts many to the log together; says of each what became of it, one after the other.
+    async fn put(&self, proposals: Vec<Proposal>) -> impl Stream<Item = Proposed> + Send + use<> {
         let many = proposals.len();
         let written = match self.hangs() {
             Some(so_far) => Err(ProposeError::Hangs(so_far)),

@@ -30,6 +30,7 @@ const BATCH_MAX: usize = 4096;
 
 /// Whoever was answered a moment ago asks again at once, as a rule. If fewer have come than were
 /// answered, they are waited for this long: one that came a little later would wait for two writes.
+/// Among several members, who leads waits for them before it has anybody write.
 const GATHER: Duration = Duration::from_micros(40);
 
 /// Whoever was answered alone asks again within this, as a rule. Until then the thread does not
@@ -292,10 +293,6 @@ impl<S: Sink> Batches<S> {
         while self.is_open {
             let Ok(first) = jobs.recv() else { break };
             self.take(std::iter::once(first).chain(jobs.try_iter()));
-            if self.expects_more() {
-                thread::sleep(GATHER);
-                self.take(jobs.try_iter());
-            }
             self.begin();
             self.write();
             self.end();

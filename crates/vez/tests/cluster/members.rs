@@ -58,6 +58,20 @@ async fn has(trio: &Trio, member: usize, key: &'static str) -> bool {
 }
 
 #[tokio::test]
+async fn members_make_themselves_known_without_a_complaint() {
+    for _ in 0..3 {
+        let trio = Trio::start().await;
+        let names = &NAMES[..3];
+        until("all are known by name", || names.iter().all(|name| listed(&trio, name).is_some()))
+            .await;
+        for (member, name) in names.iter().enumerate() {
+            let said = trio.said(member);
+            assert!(!said.contains("ERROR"), "{name}: {said}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_member_with_another_token_is_refused_with_a_reason() {
     let mut trio = Trio::start().await;
     trio.kill(2);
