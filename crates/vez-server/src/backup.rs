@@ -110,7 +110,7 @@ fn fill(state: &State, path: &Path) -> Result<(), RestoreError> {
     let written = members.map_err(io::Error::other).and_then(|members| {
         let last_membership = StoredMembers::new(Some(begun), members);
         let meta = SnapshotMeta { last_log_id: Some(begun), last_membership };
-        Snapshots::new(path).write(&meta, &state.encode())
+        Snapshots::new(path).write(&meta, &state.freeze()).map(drop)
     });
     written.map_err(|error| RestoreError::Write { path: path.to_owned(), error })
 }

@@ -43,7 +43,7 @@ use crate::store::disk::Disk;
 use crate::store::engine::Engine;
 use crate::store::log::LogStore;
 use crate::store::machine::{self, Machine, Policy, Shared};
-use crate::store::snapshot::{Kept, Snapshots};
+use crate::store::snapshot::Snapshots;
 use crate::store::writer::{Counters, Sink, Writer, Writing};
 use crate::store::{Proposal, SnapshotMeta, Types};
 use crate::watched;
@@ -175,7 +175,7 @@ impl Replica {
         let config = Arc::new(config(&options, identity).map_err(start)?);
         let machine = Machine(Arc::clone(&shared));
         let way = among.as_ref().map(|among| among.way.clone()).unwrap_or_default();
-        let links = Links::new(identity, options.timing, way);
+        let links = Links::new(identity, options.timing, way, options.disk.clone());
         let raft = Raft::new(identity.member, config, links.clone(), log, machine);
         let raft = room.spawn(raft).await.map_err(start)?.map_err(start)?;
         match &among {
@@ -329,6 +329,10 @@ impl Replica {
         &self.inner.stage
     }
 
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.inner.shared
+    }
+
     pub(crate) fn progress(&self) -> &Progress {
         &self.inner.shared.progress
     }
@@ -457,9 +461,10 @@ fn start(error: impl fmt::Display) -> OpenError {
 
 /// The newest whole snapshot.
 fn restore(snapshots: &Snapshots) -> Result<Option<(SnapshotMeta, State)>, OpenError> {
-    let Some(Kept { meta, state }) = snapshots.newest()? else { return Ok(None) };
-    let state = machine::decode(&state).map_err(start)?;
-    Ok(Some((meta, state)))
+    snapshots.tidy().map_err(start)?;
+    let Some(kept) = snapshots.newest()? else { return Ok(None) };
+    let state = machine::decode(&kept).map_err(start)?;
+    Ok(Some((kept.meta().clone(), state)))
 }
 
 fn config(options: &Options, identity: Identity) -> Result<Config, openraft::ConfigError> {

@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt as _};
 use openraft::raft::TransferLeaderRequest;
 use openraft::storage::Snapshot;
@@ -31,7 +30,9 @@ use super::words;
 use crate::api::Service;
 use crate::door::Caller;
 use crate::raft::Replica;
+use crate::store::SnapshotMeta;
 use crate::store::record::{self, Damage};
+use crate::store::snapshot::Kept;
 
 /// A snapshot that is announced as larger than this is not waited for.
 const SNAPSHOT_BYTES: u64 = 16 << 30;
@@ -204,8 +205,8 @@ impl Peer for Gate {
         if SNAPSHOT_BYTES < head.length {
             return Err(Status::invalid_argument(format!("{} bytes are too many", head.length)));
         }
-        let snapshot = self.gather(parts, head.length).await?;
-        tracing::info!("a snapshot of {} bytes came from the leader", snapshot.len());
+        let snapshot = self.gather(parts, meta.clone(), head.length).await?;
+        tracing::info!("a snapshot of {} bytes came from the leader", snapshot.length());
         let installed = self.service.replica.raft();
         let installed = installed.install_full_snapshot(vote, Snapshot { meta, snapshot }).await;
         let ballot = Some(words::ballot(&installed.map_err(stopped)?.vote));
@@ -268,24 +269,32 @@ impl Peer for Gate {
 }
 
 impl Gate {
-    /// All parts, of a length that was announced.
+    /// All parts, of a length that was announced, in a file.
     async fn gather(
         &self,
         mut parts: Streaming<SnapshotPart>,
+        meta: SnapshotMeta,
         length: u64,
-    ) -> Result<Bytes, Status> {
-        let mut whole = BytesMut::new();
+    ) -> Result<Kept, Status> {
+        let shared = self.service.replica.shared();
+        let mut draft = shared.receive(meta, length).await.map_err(unwritten)?;
+        let mut left = length;
         while let Some(part) = parts.message().await? {
             self.heard.now();
-            whole.extend_from_slice(&part.data);
-            if length < whole.len() as u64 {
-                break;
-            }
+            let Some(rest) = left.checked_sub(part.data.len() as u64) else {
+                return Err(Status::data_loss(format!("expected {length} bytes, found more")));
+            };
+            left = rest;
+            draft = shared.go_on(draft, &part.data).await.map_err(unwritten)?;
         }
-        if length != whole.len() as u64 {
-            let text = format!("expected {length} bytes of a snapshot, found {}", whole.len());
-            return Err(Status::data_loss(text));
-        }
-        Ok(whole.freeze())
+        shared.finish(draft).await.map_err(unwritten)
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what errors are mapped with")]
+fn unwritten(error: io::Error) -> Status {
+    match error.kind() {
+        io::ErrorKind::InvalidData => Status::data_loss(error.to_string()),
+        _ => Status::unavailable(format!("a snapshot cannot be written: {error}")),
     }
 }

@@ -30,7 +30,9 @@ use super::way::Way;
 use super::words;
 use crate::raft::Haste;
 use crate::store::directory::Identity;
+use crate::store::disk::Disk;
 use crate::store::record::{self, Damage};
+use crate::store::snapshot::Kept;
 use crate::store::{Types, Vote};
 
 /// Which cluster a word is for, who says it, and to whom: in front of everything.
@@ -55,6 +57,8 @@ struct Inner {
     own: Identity,
     timing: Timing,
     way: Way,
+    /// Where snapshots are read that are sent.
+    disk: Disk,
     known: Mutex<BTreeMap<u64, Known>>,
 }
 
@@ -87,8 +91,8 @@ impl fmt::Debug for Links {
 }
 
 impl Links {
-    pub(crate) fn new(own: Identity, timing: Timing, way: Way) -> Self {
-        Self(Arc::new(Inner { own, timing, way, known: Mutex::default() }))
+    pub(crate) fn new(own: Identity, timing: Timing, way: Way, disk: Disk) -> Self {
+        Self(Arc::new(Inner { own, timing, way, disk, known: Mutex::default() }))
     }
 
     /// The way to a member, if anybody has said where it is.
@@ -212,6 +216,23 @@ fn words_of(
     futures_util::stream::iter(first).chain(others)
 }
 
+/// A snapshot, read while it is sent. What cannot be read ends it, and the member sees that.
+fn parts_of(whole: Kept, disk: Disk) -> impl Stream<Item = SnapshotPart> {
+    futures_util::stream::unfold((whole, disk, 0), |(whole, disk, from)| async move {
+        if whole.length() <= from {
+            return None;
+        }
+        tokio::time::sleep(PART_EVERY).await;
+        let read = whole.clone();
+        let data = disk.work(move || read.part(from, PART_BYTES)).await.inspect_err(|error| {
+            tracing::error!("a snapshot cannot be read: {error}");
+        });
+        let data = data.ok()?;
+        let next = from + data.len() as u64;
+        Some((SnapshotPart { head: None, data }, (whole, disk, next)))
+    })
+}
+
 /// What is at the bottom of it; tonic says only that something is.
 pub(super) fn why(status: &Status) -> String {
     let mut why = status.message().to_owned();
@@ -236,7 +257,7 @@ impl RaftNetworkFactory<Types> for Links {
 }
 
 impl RaftNetworkV2<Types> for Link {
-    type SnapshotData = Bytes;
+    type SnapshotData = Kept;
 
     async fn append_entries(
         &mut self,
@@ -302,26 +323,20 @@ impl RaftNetworkV2<Types> for Link {
     async fn full_snapshot(
         &mut self,
         vote: Vote,
-        snapshot: SnapshotOf<Types, Bytes>,
+        snapshot: SnapshotOf<Types, Kept>,
         cancel: impl Future<Output = ReplicationClosed> + Send + 'static,
         _option: RPCOption,
     ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
-        let whole = snapshot.snapshot;
-        tracing::debug!("{} bytes of a snapshot go to member {:x}", whole.len(), self.member);
+        let (whole, disk) = (snapshot.snapshot, self.links.0.disk.clone());
+        let length = whole.length();
+        tracing::debug!("{length} bytes of a snapshot go to member {:x}", self.member);
         let head = snapshot_part::Head {
             ballot: Some(words::ballot(&vote)),
             meta: record::encode_meta(&snapshot.meta).into(),
-            length: whole.len() as u64,
+            length,
         };
         let head = SnapshotPart { head: Some(head), data: Bytes::new() };
-        let starts = futures_util::stream::iter((0..whole.len()).step_by(PART_BYTES));
-        let parts = starts.then(move |start| {
-            let data = whole.slice(start..whole.len().min(start + PART_BYTES));
-            async move {
-                tokio::time::sleep(PART_EVERY).await;
-                SnapshotPart { head: None, data }
-            }
-        });
+        let parts = parts_of(whole, disk);
         let words = futures_util::stream::once(async move { head }).chain(parts);
         let failed = |status: Status| match self.failed(&status) {
             RPCError::Unreachable(error) => StreamingError::Unreachable(error),
@@ -392,7 +407,8 @@ mod tests {
         let way = Way::new(Arc::clone(&desert) as Arc<dyn Net>, None);
         let own = Identity { cluster: 1, member: 1 };
         let card = Card { peer_urls: vec!["http://nobody:1".to_owned()], ..Card::default() };
-        let mut link = Links::new(own, Timing::default(), way).to(2, &card.to_string());
+        let links = Links::new(own, Timing::default(), way, Disk::Real);
+        let mut link = links.to(2, &card.to_string());
         let option = RPCOption::new(Duration::from_secs(1));
         let mute = futures_util::stream::pending();
         let called = RaftNetworkV2::stream_append(&mut link, mute, option.clone());

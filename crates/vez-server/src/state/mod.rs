@@ -30,7 +30,7 @@ use vez_api::mvccpb::{Event, KeyValue};
 
 pub use self::error::Error;
 pub use self::lease::{Lease, TTL_SECONDS_MAX, TTL_SECONDS_MIN};
-pub use self::snapshot::{DecodeError, Frozen};
+pub use self::snapshot::{DecodeError, Frozen, ReadError};
 pub use self::span::Span;
 
 use self::keyspace::Keyspace;

@@ -5,9 +5,10 @@
 //! compaction left of earlier revisions, by key; then the history. Numbers are big-endian, lengths
 //! are varints. The same state always makes the same bytes.
 
+use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use bytes::{Buf, BufMut};
+use bytes::BufMut;
 use prost::Message;
 use vez_api::mvccpb::KeyValue;
 
@@ -37,6 +38,14 @@ pub enum DecodeError {
     Inconsistent(&'static str),
 }
 
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    #[error(transparent)]
+    Content(#[from] DecodeError),
+    #[error(transparent)]
+    Source(#[from] io::Error),
+}
+
 /// What a snapshot says, taken in a moment and written down at leisure: the versions are shared
 /// with the state, which goes on meanwhile.
 #[derive(Clone, Debug)]
@@ -51,28 +60,45 @@ pub struct Frozen {
 impl Frozen {
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        self.pieces(|piece| bytes.extend_from_slice(piece));
+        self.write(&mut bytes).expect("a vector grows");
         bytes
     }
 
-    fn pieces(&self, mut take: impl FnMut(&[u8])) {
+    /// How many bytes it makes.
+    pub fn length(&self) -> u64 {
+        let of = |version: &Arc<KeyValue>| {
+            let length = version.encoded_len();
+            (prost::length_delimiter_len(length) + length) as u64
+        };
+        self.head().len() as u64 + self.versions.iter().map(of).sum::<u64>()
+    }
+
+    /// In small pieces.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(&self.head())?;
         let mut piece = Vec::new();
-        piece.put_slice(&MAGIC);
-        piece.put_u8(VERSION);
-        piece.put_i64(self.revision);
-        piece.put_i64(self.compacted);
-        piece.put_u64(self.leases.len() as u64);
-        for (id, ttl) in &self.leases {
-            piece.put_i64(*id);
-            piece.put_i64(*ttl);
-        }
-        piece.put_u64(self.versions.len() as u64);
-        take(&piece);
         for version in &self.versions {
             piece.clear();
             version.encode_length_delimited(&mut piece).expect("a vector grows");
-            take(&piece);
+            out.write_all(&piece)?;
         }
+        Ok(())
+    }
+
+    /// All before the versions.
+    fn head(&self) -> Vec<u8> {
+        let mut head = Vec::new();
+        head.put_slice(&MAGIC);
+        head.put_u8(VERSION);
+        head.put_i64(self.revision);
+        head.put_i64(self.compacted);
+        head.put_u64(self.leases.len() as u64);
+        for (id, ttl) in &self.leases {
+            head.put_i64(*id);
+            head.put_i64(*ttl);
+        }
+        head.put_u64(self.versions.len() as u64);
+        head
     }
 }
 
@@ -95,7 +121,7 @@ impl State {
     /// Equal for replicas that have applied the same commands; not etcd's.
     pub fn hash(&self) -> u32 {
         let mut hash = Fold::new();
-        self.freeze().pieces(|piece| hash.take(piece));
+        self.freeze().write(&mut hash).expect("there is always room");
         hash.finish()
     }
 
@@ -125,36 +151,45 @@ impl State {
 
     /// Whatever the bytes are, there is an error or a state that can be worked with, and no more
     /// memory is taken than they account for. That they are the bytes once written is not checked.
-    pub fn decode(mut bytes: &[u8]) -> Result<Self, DecodeError> {
-        let magic = bytes.split_off(..MAGIC.len()).ok_or(DecodeError::NotASnapshot)?;
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::read(bytes, bytes.len() as u64).map_err(|error| match error {
+            ReadError::Content(error) => error,
+            ReadError::Source(_) => DecodeError::Truncated,
+        })
+    }
+
+    /// The same of so many bytes that are read in small pieces.
+    pub fn read(bytes: impl Read, length: u64) -> Result<Self, ReadError> {
+        let mut source = Source { bytes, left: length, piece: Vec::new() };
+        let magic = source.take().map_err(|error| match error {
+            ReadError::Content(_) => DecodeError::NotASnapshot.into(),
+            error @ ReadError::Source(_) => error,
+        })?;
         if magic != MAGIC {
-            return Err(DecodeError::NotASnapshot);
+            return Err(DecodeError::NotASnapshot.into());
         }
-        match bytes.try_get_u8() {
-            Ok(VERSION) => {}
-            Ok(version) => return Err(DecodeError::UnknownVersion(version)),
-            Err(_) => return Err(DecodeError::Truncated),
+        let [version] = source.take()?;
+        if version != VERSION {
+            return Err(DecodeError::UnknownVersion(version).into());
         }
-        let revision = number(&mut bytes)?;
-        let compacted = number(&mut bytes)?;
+        let (revision, compacted) = (source.number()?, source.number()?);
         require((1..=REVISION_MAX).contains(&revision), "revision")?;
         require((-1..=revision).contains(&compacted), "compacted revision")?;
         let (keys, leases) = (Keyspace::default(), Leases::default());
         let mut state = Self { revision, compacted, keys, leases };
-        for _ in 0..number(&mut bytes)? {
-            let (id, ttl) = (number(&mut bytes)?, number(&mut bytes)?);
+        for _ in 0..source.number()? {
+            let (id, ttl) = (source.number()?, source.number()?);
             require((TTL_SECONDS_MIN..=TTL_SECONDS_MAX).contains(&ttl), "time to live")?;
             let last = state.leases.iter().next_back().map(|lease| lease.id);
             require(last.is_none_or(|last| last < id), "order of leases")?;
             let granted = state.leases.grant(id, ttl);
             granted.map_err(|_| DecodeError::Inconsistent("lease"))?;
         }
-        for _ in 0..number(&mut bytes)? {
-            let version = KeyValue::decode_length_delimited(&mut bytes);
-            state.restore(version.map_err(|_| DecodeError::Truncated)?)?;
+        for _ in 0..source.number()? {
+            state.restore(source.version()?)?;
         }
-        if !bytes.is_empty() {
-            return Err(DecodeError::TrailingBytes);
+        if source.left != 0 {
+            return Err(DecodeError::TrailingBytes.into());
         }
         state.restore_leases()?;
         Ok(state)
@@ -223,8 +258,57 @@ impl Fold {
     }
 }
 
-fn number(bytes: &mut &[u8]) -> Result<i64, DecodeError> {
-    bytes.try_get_i64().map_err(|_| DecodeError::Truncated)
+impl Write for Fold {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.take(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Where a snapshot is read.
+struct Source<R> {
+    bytes: R,
+    left: u64,
+    /// The one that is read.
+    piece: Vec<u8>,
+}
+
+impl<R: Read> Source<R> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], ReadError> {
+        self.left = self.left.checked_sub(N as u64).ok_or(DecodeError::Truncated)?;
+        let mut bytes = [0; N];
+        self.bytes.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn number(&mut self) -> Result<i64, ReadError> {
+        Ok(i64::from_be_bytes(self.take()?))
+    }
+
+    /// Of one that is said to be longer than all that is left, nothing is read.
+    fn version(&mut self) -> Result<KeyValue, ReadError> {
+        let length = self.length()?;
+        self.left = self.left.checked_sub(length).ok_or(DecodeError::Truncated)?;
+        self.piece.resize(usize::try_from(length).map_err(|_| DecodeError::Truncated)?, 0);
+        self.bytes.read_exact(&mut self.piece)?;
+        Ok(KeyValue::decode(&self.piece[..]).map_err(|_| DecodeError::Truncated)?)
+    }
+
+    fn length(&mut self) -> Result<u64, ReadError> {
+        let mut length = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let [byte] = self.take()?;
+            length |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(length);
+            }
+        }
+        Err(DecodeError::Truncated.into())
+    }
 }
 
 fn require(holds: bool, what: &'static str) -> Result<(), DecodeError> {

@@ -1,6 +1,6 @@
 //! The state as openraft sees it: entries go in, answers come out, now and then it is written down.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -15,10 +15,10 @@ use vez_api::mvccpb::Event;
 
 use super::disk::Disk;
 use super::log::weight;
-use super::snapshot::{Kept, Snapshots};
+use super::snapshot::{Draft, Kept, Snapshots};
 use super::{Answer, Entry, LogId, SnapshotMeta, StoredMembers, Types};
 use crate::cluster::progress::Progress;
-use crate::state::{Frozen, State};
+use crate::state::{Frozen, ReadError, State};
 
 /// Told of every command that was applied, in order, while the state is held: the state after it,
 /// the command, and what it changed. After a snapshot from the leader there is no command, and the
@@ -125,6 +125,23 @@ impl Shared {
         self.held_mut().pauses.push(pause);
     }
 
+    /// A snapshot from elsewhere begins, of a length that was announced.
+    pub(crate) async fn receive(&self, meta: SnapshotMeta, length: u64) -> io::Result<Draft> {
+        let snapshots = self.snapshots.clone();
+        self.disk.work(move || snapshots.begin(&meta, length)).await
+    }
+
+    /// The next part of it.
+    pub(crate) async fn go_on(&self, mut draft: Draft, part: &Bytes) -> io::Result<Draft> {
+        let part = part.clone();
+        self.disk.work(move || draft.write_all(&part).map(|()| draft)).await
+    }
+
+    /// That was all of it.
+    pub(crate) async fn finish(&self, draft: Draft) -> io::Result<Kept> {
+        self.disk.work(move || draft.finish()).await
+    }
+
     /// A listener that panics leaves the state whole, but itself perhaps not: nobody goes on.
     fn held(&self) -> RwLockReadGuard<'_, Held> {
         self.held.read().expect("nothing panicked while it changed the state")
@@ -150,7 +167,7 @@ fn empty() -> SnapshotMeta {
 pub(crate) struct Machine(pub(crate) Arc<Shared>);
 
 impl RaftStateMachine<Types> for Machine {
-    type SnapshotData = Bytes;
+    type SnapshotData = Kept;
     type SnapshotBuilder = Builder;
 
     async fn applied_state(&mut self) -> io::Result<(Option<LogId>, StoredMembers)> {
@@ -188,11 +205,11 @@ impl RaftStateMachine<Types> for Machine {
         Builder { snapshots, disk, meta, state: Some(state) }
     }
 
-    async fn install_snapshot(&mut self, meta: &SnapshotMeta, bytes: Bytes) -> io::Result<()> {
+    async fn install_snapshot(&mut self, meta: &SnapshotMeta, kept: Kept) -> io::Result<()> {
         let (shared, meta) = (Arc::clone(&self.0), meta.clone());
         let work = move || {
-            let state = decode(&bytes)?;
-            shared.snapshots.write(&meta, &bytes)?;
+            let state = decode(&kept)?;
+            shared.snapshots.publish(&kept)?;
             let mut held = shared.held_mut();
             let before = mem::replace(&mut held.state, state);
             (held.applied, held.members) = (meta.last_log_id, meta.last_membership);
@@ -213,11 +230,15 @@ impl RaftStateMachine<Types> for Machine {
         let snapshots = self.0.snapshots.clone();
         let newest = move || snapshots.newest().map_err(io::Error::other);
         let kept = self.0.disk.work(newest).await?;
-        Ok(kept.map(|Kept { meta, state }| Snapshot { meta, snapshot: state }))
+        Ok(kept.map(whole))
     }
 }
 
-type Written = openraft::type_config::alias::SnapshotOf<Types, Bytes>;
+type Written = openraft::type_config::alias::SnapshotOf<Types, Kept>;
+
+fn whole(kept: Kept) -> Written {
+    Snapshot { meta: kept.meta().clone(), snapshot: kept }
+}
 
 /// A snapshot about to be written.
 pub(crate) struct Builder {
@@ -228,22 +249,18 @@ pub(crate) struct Builder {
 }
 
 impl RaftSnapshotBuilder<Types> for Builder {
-    type SnapshotData = Bytes;
+    type SnapshotData = Kept;
 
     async fn build_snapshot(&mut self) -> io::Result<Written> {
         let (snapshots, meta) = (self.snapshots.clone(), self.meta.clone());
         let state = self.state.take().ok_or_else(|| io::Error::other("it is built once"))?;
-        let work = move || {
-            let bytes = Bytes::from(state.encode());
-            drop(state);
-            snapshots.write(&meta, &bytes)?;
-            Ok(Snapshot { meta, snapshot: bytes })
-        };
-        self.disk.work(work).await
+        self.disk.work(move || snapshots.write(&meta, &state).map(whole)).await
     }
 }
 
-pub(crate) fn decode(bytes: &[u8]) -> io::Result<State> {
-    State::decode(bytes)
-        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
+pub(crate) fn decode(kept: &Kept) -> io::Result<State> {
+    kept.state().map_err(|error| match error {
+        ReadError::Content(error) => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
+        ReadError::Source(error) => error,
+    })
 }
