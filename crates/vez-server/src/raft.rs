@@ -161,21 +161,21 @@ impl Replica {
             let (directory, from) = (options.directory, purged.index + 1);
             return Err(OpenError::Gap { directory, from });
         }
-        let (disk, keeping) = (options.disk.clone(), options.keeping);
-        let policy = Policy { entries: keeping.snapshot_entries, bytes: keeping.snapshot_bytes };
-        let shared = Arc::new(Shared::new(snapshots.clone(), policy, kept, disk.clone()));
+        let (disk, policy) = (options.disk.clone(), Policy::from(options.keeping));
+        let shared = Shared::new(snapshots.clone(), policy, kept, disk.clone());
+        let shared = Arc::new(shared.among_others(among.is_some()));
         let counters = Arc::new(Counters::default());
         let room = match disk {
             Disk::Real if among.is_none() => Room::own().map_err(start)?,
             _ => Room::shared(),
         };
-        let writer = Writer::start(sink(engine), Arc::clone(&counters), &disk, &room);
-        let (writer, writing) = writer.map_err(start)?;
-        let log = LogStore::new(stored, writer);
+        let (writer, writing) =
+            Writer::start(sink(engine), Arc::clone(&counters), &disk, &room).map_err(start)?;
         let config = Arc::new(config(&options, identity).map_err(start)?);
-        let machine = Machine(Arc::clone(&shared));
         let way = among.as_ref().map(|among| among.way.clone()).unwrap_or_default();
         let links = Links::new(identity, options.timing, way, options.disk.clone());
+        let machine = Machine(Arc::clone(&shared));
+        let log = LogStore::new(stored, writer);
         let raft = Raft::new(identity.member, config, links.clone(), log, machine);
         let raft = room.spawn(raft).await.map_err(start)?.map_err(start)?;
         match &among {

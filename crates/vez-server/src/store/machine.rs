@@ -18,6 +18,7 @@ use super::log::weight;
 use super::snapshot::{Draft, Kept, Snapshots};
 use super::{Answer, Entry, LogId, SnapshotMeta, StoredMembers, Types};
 use crate::cluster::progress::Progress;
+use crate::raft::Keeping;
 use crate::state::{Frozen, ReadError, State};
 
 /// Told of every command that was applied, in order, while the state is held: the state after it,
@@ -28,11 +29,20 @@ pub(crate) type Listener = Box<dyn Fn(&State, Option<&Command>, &[Event]) + Send
 /// Told when all that was agreed upon so far is applied, after the listeners of each command.
 pub(crate) type Pause = Box<dyn Fn() + Send + Sync>;
 
+/// So many turns of other tasks it takes until the others have been sent what was agreed upon.
+const STEPS: u32 = 4;
+
 /// When a snapshot is due: whichever comes first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
+}
+
+impl From<Keeping> for Policy {
+    fn from(keeping: Keeping) -> Self {
+        Self { entries: keeping.snapshot_entries, bytes: keeping.snapshot_bytes }
+    }
 }
 
 struct Held {
@@ -80,6 +90,8 @@ pub(crate) struct Shared {
     snapshots: Snapshots,
     disk: Disk,
     policy: Policy,
+    /// Others apply the same.
+    is_among_others: bool,
     /// Rung once when a snapshot is due.
     pub(crate) due: Notify,
     rung: AtomicBool,
@@ -110,7 +122,11 @@ impl Shared {
             progress.reached(applied.index);
         }
         let (held, due, rung) = (RwLock::new(held), Notify::new(), AtomicBool::new(false));
-        Self { held, snapshots, disk, policy, due, rung, progress }
+        Self { held, snapshots, disk, policy, is_among_others: false, due, rung, progress }
+    }
+
+    pub(crate) fn among_others(self, is_so: bool) -> Self {
+        Self { is_among_others: is_so, ..self }
     }
 
     pub(crate) fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
@@ -179,6 +195,10 @@ impl RaftStateMachine<Types> for Machine {
     where
         S: Stream<Item = io::Result<EntryResponder<Types>>> + Unpin + OptionalSend,
     {
+        // Let the others hear of it first: they apply it at the same time then, not afterwards.
+        for _ in 0..if self.0.is_among_others { STEPS } else { 0 } {
+            tokio::task::yield_now().await;
+        }
         while let Some((entry, responder)) = entries.try_next().await? {
             // For each entry anew, so that readers get their turn.
             let answer = self.0.held_mut().apply(&entry);
