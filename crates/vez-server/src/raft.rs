@@ -42,7 +42,7 @@ use crate::store::directory::{self, Directory, Identity};
 use crate::store::disk::Disk;
 use crate::store::engine::Engine;
 use crate::store::log::LogStore;
-use crate::store::machine::{self, Machine, Policy, Shared};
+use crate::store::machine::{Machine, Policy, Shared};
 use crate::store::snapshot::Snapshots;
 use crate::store::writer::{Counters, Sink, Writer, Writing};
 use crate::store::{Proposal, SnapshotMeta, Types};
@@ -463,7 +463,7 @@ fn start(error: impl fmt::Display) -> OpenError {
 fn restore(snapshots: &Snapshots) -> Result<Option<(SnapshotMeta, State)>, OpenError> {
     snapshots.tidy().map_err(start)?;
     let Some(kept) = snapshots.newest()? else { return Ok(None) };
-    let state = machine::decode(&kept).map_err(start)?;
+    let state = kept.state().map_err(start)?;
     Ok(Some((kept.meta().clone(), state)))
 }
 

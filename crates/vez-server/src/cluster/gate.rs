@@ -278,13 +278,8 @@ impl Gate {
     ) -> Result<Kept, Status> {
         let shared = self.service.replica.shared();
         let mut draft = shared.receive(meta, length).await.map_err(unwritten)?;
-        let mut left = length;
         while let Some(part) = parts.message().await? {
             self.heard.now();
-            let Some(rest) = left.checked_sub(part.data.len() as u64) else {
-                return Err(Status::data_loss(format!("expected {length} bytes, found more")));
-            };
-            left = rest;
             draft = shared.go_on(draft, &part.data).await.map_err(unwritten)?;
         }
         shared.finish(draft).await.map_err(unwritten)

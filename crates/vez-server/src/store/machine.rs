@@ -19,7 +19,7 @@ use super::snapshot::{Draft, Kept, Snapshots};
 use super::{Answer, Entry, LogId, SnapshotMeta, StoredMembers, Types};
 use crate::cluster::progress::Progress;
 use crate::raft::Keeping;
-use crate::state::{Frozen, ReadError, State};
+use crate::state::{Frozen, State};
 
 /// Told of every command that was applied, in order, while the state is held: the state after it,
 /// the command, and what it changed. After a snapshot from the leader there is no command, and the
@@ -228,7 +228,7 @@ impl RaftStateMachine<Types> for Machine {
     async fn install_snapshot(&mut self, meta: &SnapshotMeta, kept: Kept) -> io::Result<()> {
         let (shared, meta) = (Arc::clone(&self.0), meta.clone());
         let work = move || {
-            let state = decode(&kept)?;
+            let state = kept.state()?;
             shared.snapshots.publish(&kept)?;
             let mut held = shared.held_mut();
             let before = mem::replace(&mut held.state, state);
@@ -276,11 +276,4 @@ impl RaftSnapshotBuilder<Types> for Builder {
         let state = self.state.take().ok_or_else(|| io::Error::other("it is built once"))?;
         self.disk.work(move || snapshots.write(&meta, &state).map(whole)).await
     }
-}
-
-pub(crate) fn decode(kept: &Kept) -> io::Result<State> {
-    kept.state().map_err(|error| match error {
-        ReadError::Content(error) => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
-        ReadError::Source(error) => error,
-    })
 }

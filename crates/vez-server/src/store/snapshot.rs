@@ -3,6 +3,7 @@
 //!
 //! What is in one is written and read in pieces, however large it is.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::ops::Range;
@@ -85,16 +86,17 @@ impl Snapshots {
         let name = format!("{UNFINISHED}-{}-{number}", std::process::id());
         let path = self.directory.join(name);
         let file = File::options().read(true).write(true).create_new(true).open(&path)?;
-        let file = BufWriter::with_capacity(PIECE, file);
-        let (unfinished, checksum) = (Unfinished(Mutex::new(Some(path))), crc32fast::Hasher::new());
+        let (file, checksum) = (BufWriter::with_capacity(PIECE, file), crc32fast::Hasher::new());
+        let unfinished = Unfinished(Mutex::new(Some(path)));
         let (meta, state) = (meta.clone(), 0..0);
-        let mut draft = Draft { file, unfinished, checksum, meta, state, written: 0 };
+        let mut draft = Draft { file, unfinished, checksum, meta, state, left: u64::MAX };
         let head = record::encode_meta(&draft.meta);
         let head_length = (head.len() as u64).to_be_bytes();
         for part in [MAGIC, &head_length, &head[..], &length.to_be_bytes()] {
             draft.write_all(part)?;
+            draft.state.start += part.len() as u64;
         }
-        draft.state = draft.written..draft.written + length;
+        (draft.state.end, draft.left) = (draft.state.start + length, length);
         Ok(draft)
     }
 
@@ -189,14 +191,19 @@ pub(crate) struct Draft {
     meta: SnapshotMeta,
     /// Where in the file it is.
     state: Range<u64>,
-    written: u64,
+    /// So much of it is still to come.
+    left: u64,
 }
 
 impl Write for Draft {
+    /// No more than was said: whoever sends it must not fill the disk.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.left < bytes.len() as u64 {
+            return Err(self.unlike("more"));
+        }
         let many = self.file.write(bytes)?;
         self.checksum.update(&bytes[..many]);
-        self.written += many as u64;
+        self.left -= many as u64;
         Ok(many)
     }
 
@@ -206,13 +213,16 @@ impl Write for Draft {
 }
 
 impl Draft {
+    fn unlike(&self, found: impl fmt::Display) -> io::Error {
+        let expected = self.state.end - self.state.start;
+        let text = format!("expected {expected} bytes of a snapshot, found {found}");
+        io::Error::new(io::ErrorKind::InvalidData, text)
+    }
+
     /// Durable, if it is as long as was said.
     pub(crate) fn finish(self) -> io::Result<Kept> {
-        if self.written != self.state.end {
-            let (start, end) = (self.state.start, self.state.end);
-            let (expected, found) = (end - start, self.written.saturating_sub(start));
-            let text = format!("expected {expected} bytes of a snapshot, found {found}");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        if self.left != 0 {
+            return Err(self.unlike(self.state.end - self.state.start - self.left));
         }
         let Self { mut file, unfinished, checksum, meta, state, .. } = self;
         file.write_all(&checksum.finalize().to_be_bytes())?;
@@ -255,8 +265,11 @@ impl Kept {
         self.0.state.end - self.0.state.start
     }
 
-    pub(crate) fn state(&self) -> Result<State, ReadError> {
-        State::read(self.reader(), self.length())
+    pub(crate) fn state(&self) -> io::Result<State> {
+        State::read(self.reader(), self.length()).map_err(|error| match error {
+            ReadError::Content(error) => io::Error::new(io::ErrorKind::InvalidData, error),
+            ReadError::Source(error) => error,
+        })
     }
 
     /// At most so many bytes of the state, from there on.
@@ -415,8 +428,14 @@ mod tests {
         let begin = || there.begin(sent.meta(), sent.length()).unwrap();
         let mut short = begin();
         parts().skip(1).for_each(|part| short.write_all(&part).unwrap());
-        let error = short.finish().unwrap_err();
-        assert!(error.to_string().starts_with("expected "), "{error}");
+        let error = short.finish().unwrap_err().to_string();
+        let (expected, found) = (sent.length(), sent.length() - 1_000);
+        assert_eq!(error, format!("expected {expected} bytes of a snapshot, found {found}"));
+        let mut long = begin();
+        parts().for_each(|part| long.write_all(&part).unwrap());
+        let error = long.write_all(b"more").unwrap_err().to_string();
+        assert_eq!(error, format!("expected {expected} bytes of a snapshot, found more"));
+        drop(long);
         let mut given_up = begin();
         given_up.write_all(b"vezs").unwrap();
         drop(given_up);
