@@ -15,6 +15,11 @@ pub fn seed(seed: u64) {
     SEEDED.set(Some(StdRng::seed_from_u64(seed)));
 }
 
+/// A name that nobody else has, and that is not 0.
+pub(crate) fn id() -> u64 {
+    Chance.next_u64().max(1)
+}
+
 #[derive(Clone, Copy, Debug)]
 pub struct Chance;
 

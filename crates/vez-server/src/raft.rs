@@ -24,7 +24,7 @@ use vez_api::mvccpb::Event;
 
 pub use self::error::{OpenError, ProposeError};
 pub use self::options::{Keeping, Options};
-use self::propose::Proposed;
+pub(crate) use self::propose::Proposed;
 pub(crate) use self::together::Haste;
 use self::together::Together;
 
@@ -162,8 +162,10 @@ impl Replica {
             return Err(OpenError::Gap { directory, from });
         }
         let (disk, policy) = (options.disk.clone(), Policy::from(options.keeping));
+        let way = among.as_ref().map(|among| among.way.clone()).unwrap_or_default();
+        let links = Links::new(identity, options.timing, way, options.disk.clone());
         let shared = Shared::new(snapshots.clone(), policy, kept, disk.clone());
-        let shared = Arc::new(shared.among_others(among.is_some()));
+        let shared = Arc::new(shared.among(among.is_some().then(|| links.clone())));
         let counters = Arc::new(Counters::default());
         let room = match disk {
             Disk::Real if among.is_none() => Room::own().map_err(start)?,
@@ -172,8 +174,6 @@ impl Replica {
         let (writer, writing) =
             Writer::start(sink(engine), Arc::clone(&counters), &disk, &room).map_err(start)?;
         let config = Arc::new(config(&options, identity).map_err(start)?);
-        let way = among.as_ref().map(|among| among.way.clone()).unwrap_or_default();
-        let links = Links::new(identity, options.timing, way, options.disk.clone());
         let machine = Machine(Arc::clone(&shared));
         let log = LogStore::new(stored, writer);
         let raft = Raft::new(identity.member, config, links.clone(), log, machine);

@@ -136,6 +136,10 @@ pub struct ProposeRequest {
     /// Which of them may wait for others to be written with; nothing, if none may.
     #[prost(bool, repeated, tag = "3")]
     pub in_company: ::prost::alloc::vec::Vec<bool>,
+    /// Whoever asks sees its own writes by this and their numbers when it applies them, and is told of
+    /// no others than those that came to nothing. 0, if it is to be told of all.
+    #[prost(fixed64, tag = "4")]
+    pub asker: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ProposeResponse {

@@ -153,9 +153,8 @@ impl Replica {
                 Lead::There(leader, link) => {
                     let asked = link.pass(proposal.encoded().clone(), haste);
                     // Who has handed over says what became of what it was asked before.
-                    let grace = self.timing().election / 4;
-                    match self.told(leader, (limit, grace), asked).await {
-                        Told::Answer(answer) => answered(answer),
+                    match self.told(leader, (limit, link.grace()), asked).await {
+                        Told::Answer(outcome) => outcome,
                         Told::NotTaken => Err(not_leader()),
                         Told::Unknown => Err(ProposeError::Unknown),
                     }
@@ -195,8 +194,7 @@ impl Replica {
                     let word = ChangeRequest { change: Some(change.clone()) };
                     let asked =
                         async { link.client()?.change(link.address(word)).await }.map(heard);
-                    let grace = self.timing().election / 4;
-                    match self.told(leader, (limit, grace), asked).await {
+                    match self.told(leader, (limit, link.grace()), asked).await {
                         Told::Answer(ChangeResponse { refusal: Some(refusal), .. }) => {
                             Err(refused(refusal))
                         }
@@ -428,7 +426,7 @@ pub(super) fn proposed(number: u64, outcome: Result<(Response, u64), ProposeErro
     Proposed { number, index, answer: Some(answer) }
 }
 
-fn answered(told: Proposed) -> Result<(Response, u64), ProposeError> {
+pub(super) fn answered(told: Proposed) -> Result<(Response, u64), ProposeError> {
     let response = match told.answer {
         Some(Answer::Refusal(refusal)) => return Err(refused(refusal)),
         Some(Answer::Put(answer)) => Response::Put(answer),

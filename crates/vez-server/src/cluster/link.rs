@@ -20,7 +20,7 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use vez_api::peer::peer_client::PeerClient;
-use vez_api::peer::{AppendRequest, Proposed, SnapshotPart, TransferRequest, snapshot_part};
+use vez_api::peer::{AppendRequest, SnapshotPart, TransferRequest, snapshot_part};
 use vez_tls::net::FORGET;
 
 use super::Timing;
@@ -28,12 +28,14 @@ use super::card::Card;
 use super::passing::{Line, Told};
 use super::way::Way;
 use super::words;
-use crate::raft::Haste;
+use crate::chance;
+use crate::raft::{Haste, Proposed};
+use crate::state::{Error, Response};
 use crate::store::directory::Identity;
 use crate::store::disk::Disk;
 use crate::store::record::{self, Damage};
 use crate::store::snapshot::Kept;
-use crate::store::{Types, Vote};
+use crate::store::{Mark, Types, Vote};
 
 /// Which cluster a word is for, who says it, and to whom: in front of everything.
 pub(super) const CLUSTER: &str = "vez-cluster";
@@ -124,8 +126,27 @@ impl Links {
         let Identity { cluster, member: own } = self.0.own;
         let head = [cluster, own, member]
             .map(|id| MetadataValue::try_from(format!("{id:x}")).expect("a number can be written"));
-        let (head, line) = (Arc::new(head), Arc::default());
+        let (head, line) = (Arc::new(head), Arc::new(Line::new(chance::id())));
         known.insert(member, Known { address: to, channel, head, line });
+    }
+
+    /// These were applied here; whoever had them written by another hears what came of them.
+    pub(crate) fn answer(&self, applied: Vec<(Mark, Result<Response, Error>, u64)>) {
+        if applied.is_empty() {
+            return;
+        }
+        let lines: Vec<_> = self.known().values().map(|known| Arc::clone(&known.line)).collect();
+        for (mark, answer, index) in applied {
+            if let Some(line) = lines.iter().find(|line| line.asker() == mark.asker) {
+                let outcome = answer.map(|response| (response, index)).map_err(Into::into);
+                line.answer([(mark.number, outcome)]);
+            }
+        }
+    }
+
+    /// Much was applied here at once, and nobody knows any more what came of each.
+    pub(crate) fn lose_sight(&self) {
+        self.known().values().for_each(|known| known.line.lose_sight());
     }
 
     /// Nothing is passed on any more.
@@ -172,6 +193,11 @@ impl Link {
             request.metadata_mut().insert(name, value.clone());
         }
         request
+    }
+
+    /// For so long it may be seen what became of something after a member that took it has gone.
+    pub(super) fn grace(&self) -> Duration {
+        self.links.0.timing.election / 4
     }
 
     /// Has the member write something: what became of it.

@@ -17,6 +17,7 @@ use super::disk::Disk;
 use super::log::weight;
 use super::snapshot::{Draft, Kept, Snapshots};
 use super::{Answer, Entry, LogId, SnapshotMeta, StoredMembers, Types};
+use crate::cluster::link::Links;
 use crate::cluster::progress::Progress;
 use crate::raft::Keeping;
 use crate::state::{Frozen, State};
@@ -90,8 +91,8 @@ pub(crate) struct Shared {
     snapshots: Snapshots,
     disk: Disk,
     policy: Policy,
-    /// Others apply the same.
-    is_among_others: bool,
+    /// The ways to others, who apply the same; there are none for who is alone.
+    others: Option<Links>,
     /// Rung once when a snapshot is due.
     pub(crate) due: Notify,
     rung: AtomicBool,
@@ -122,11 +123,11 @@ impl Shared {
             progress.reached(applied.index);
         }
         let (held, due, rung) = (RwLock::new(held), Notify::new(), AtomicBool::new(false));
-        Self { held, snapshots, disk, policy, is_among_others: false, due, rung, progress }
+        Self { held, snapshots, disk, policy, others: None, due, rung, progress }
     }
 
-    pub(crate) fn among_others(self, is_so: bool) -> Self {
-        Self { is_among_others: is_so, ..self }
+    pub(crate) fn among(self, others: Option<Links>) -> Self {
+        Self { others, ..self }
     }
 
     pub(crate) fn read<T>(&self, look: impl FnOnce(&State) -> T) -> T {
@@ -196,21 +197,31 @@ impl RaftStateMachine<Types> for Machine {
         S: Stream<Item = io::Result<EntryResponder<Types>>> + Unpin + OptionalSend,
     {
         // Let the others hear of it first: they apply it at the same time then, not afterwards.
-        for _ in 0..if self.0.is_among_others { STEPS } else { 0 } {
+        for _ in 0..if self.0.others.is_some() { STEPS } else { 0 } {
             tokio::task::yield_now().await;
         }
+        let mut marked = Vec::new();
         while let Some((entry, responder)) = entries.try_next().await? {
             // For each entry anew, so that readers get their turn.
             let answer = self.0.held_mut().apply(&entry);
             if let Some(responder) = responder {
                 responder.send(answer);
+            } else if let EntryPayload::Normal(proposal) = &entry.payload
+                && let (Some(mark), Some(answer)) = (proposal.mark(), answer)
+            {
+                marked.push((mark, answer, entry.log_id.index));
             }
         }
-        let held = self.0.held();
-        held.pauses.iter().for_each(|pause| pause());
-        self.0.ring_if_due(&held);
-        if let Some(applied) = held.applied {
-            self.0.progress.reached(applied.index);
+        {
+            let held = self.0.held();
+            held.pauses.iter().for_each(|pause| pause());
+            self.0.ring_if_due(&held);
+            if let Some(applied) = held.applied {
+                self.0.progress.reached(applied.index);
+            }
+        }
+        if let Some(others) = &self.0.others {
+            others.answer(marked);
         }
         Ok(())
     }
@@ -238,6 +249,9 @@ impl RaftStateMachine<Types> for Machine {
             drop(held);
             if let Some(applied) = applied {
                 shared.progress.reached(applied.index);
+            }
+            if let Some(others) = &shared.others {
+                others.lose_sight();
             }
             // Large, perhaps: nobody should wait for it under the lock.
             drop(before);

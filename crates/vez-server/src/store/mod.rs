@@ -56,24 +56,51 @@ pub(crate) type Answer = Option<Result<Response, Error>>;
 /// A command on its way through the log. Shared, because the log, the disk and the state each
 /// look at it; and also as bytes, because the disk and each other member want it so.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Proposal(Arc<(Command, Bytes)>);
+pub struct Proposal(Arc<Content>);
+
+#[derive(Debug, PartialEq)]
+struct Content {
+    command: Command,
+    encoded: Bytes,
+    mark: Option<Mark>,
+}
+
+/// By which a member that had another write something knows it again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Never 0, and nobody else's: neither another member's nor that of its own earlier life.
+    pub(crate) asker: u64,
+    pub(crate) number: u64,
+}
+
+impl Mark {
+    /// Nothing, if nobody wants to know it again.
+    pub(crate) fn new(asker: u64, number: u64) -> Option<Self> {
+        (asker != 0).then_some(Self { asker, number })
+    }
+}
 
 impl Proposal {
     pub fn new(command: Command) -> Self {
         let encoded = command.encode_to_vec().into();
-        Self(Arc::new((command, encoded)))
+        Self(Arc::new(Content { command, encoded, mark: None }))
     }
 
-    pub(crate) fn decode(encoded: Bytes) -> Result<Self, prost::DecodeError> {
-        Ok(Self(Arc::new((Command::decode(encoded.clone())?, encoded))))
+    pub(crate) fn decode(encoded: Bytes, mark: Option<Mark>) -> Result<Self, prost::DecodeError> {
+        let command = Command::decode(encoded.clone())?;
+        Ok(Self(Arc::new(Content { command, encoded, mark })))
     }
 
     pub(crate) fn command(&self) -> &Command {
-        &self.0.0
+        &self.0.command
     }
 
     pub(crate) fn encoded(&self) -> &Bytes {
-        &self.0.1
+        &self.0.encoded
+    }
+
+    pub(crate) fn mark(&self) -> Option<Mark> {
+        self.0.mark
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use openraft::impls::{BasicNode, EntryPayload};
 use prost::Message;
 
-use super::{Entry, LogId, Members, Payload, Proposal, SnapshotMeta, StoredMembers, Vote};
+use super::{Entry, LogId, Mark, Members, Payload, Proposal, SnapshotMeta, StoredMembers, Vote};
 
 /// What was read is not what was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,19 +41,26 @@ fn unseal<M: Message + Default>(bytes: &[u8]) -> Result<M, Damage> {
 }
 
 pub(crate) fn encode_entry(entry: &Entry) -> Vec<u8> {
-    let (command, members) = match &entry.payload {
-        EntryPayload::Blank => (None, None),
-        EntryPayload::Normal(proposal) => (Some(proposal.encoded().clone()), None),
-        EntryPayload::Membership(members) => (None, Some(members.into())),
-    };
-    EntryRecord { id: Some(entry.log_id.into()), command, members }.encode_to_vec()
+    let mut record = EntryRecord { id: Some(entry.log_id.into()), ..EntryRecord::default() };
+    match &entry.payload {
+        EntryPayload::Blank => {}
+        EntryPayload::Normal(proposal) => {
+            record.command = Some(proposal.encoded().clone());
+            if let Some(Mark { asker, number }) = proposal.mark() {
+                (record.asker, record.number) = (asker, number);
+            }
+        }
+        EntryPayload::Membership(members) => record.members = Some(members.into()),
+    }
+    record.encode_to_vec()
 }
 
 pub(crate) fn decode_entry(bytes: Bytes) -> Result<Entry, Damage> {
     let record = EntryRecord::decode(bytes)?;
+    let mark = Mark::new(record.asker, record.number);
     let payload: Payload = match (record.command, record.members) {
         (None, None) => EntryPayload::Blank,
-        (Some(command), _) => EntryPayload::Normal(Proposal::decode(command)?),
+        (Some(command), _) => EntryPayload::Normal(Proposal::decode(command, mark)?),
         (None, Some(members)) => EntryPayload::Membership(members.try_into()?),
     };
     let log_id = record.id.ok_or_else(|| Damage::Content("it has no number".to_owned()))?.into();
@@ -124,6 +131,11 @@ struct EntryRecord {
     command: Option<Bytes>,
     #[prost(message, optional, tag = "3")]
     members: Option<MembersRecord>,
+    // Who had the command written, and its number there; 0, if nobody has to know it again.
+    #[prost(fixed64, tag = "4")]
+    asker: u64,
+    #[prost(uint64, tag = "5")]
+    number: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
