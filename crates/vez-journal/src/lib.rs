@@ -165,9 +165,8 @@ impl Journal {
         self.file.write_all_at(&self.buffer, self.end)?;
         if self.ahead < end {
             let ahead = end.next_multiple_of(AHEAD_BYTES);
-            let zeros = vec![0; (ahead - end) as usize];
             // No room for zeros is no reason to refuse what still had room.
-            let is_written = self.file.write_all_at(&zeros, end).is_ok();
+            let is_written = write_zeros(&self.file, end, ahead).is_ok();
             self.ahead = if is_written { ahead } else { end };
         }
         self.file.sync_data()?;
@@ -215,6 +214,16 @@ impl Journal {
     pub fn set_segment_bytes(&mut self, bytes: u64) {
         self.segment_bytes = bytes;
     }
+}
+
+fn write_zeros(file: &File, mut from: u64, to: u64) -> io::Result<()> {
+    static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+    while from < to {
+        let many = (to - from).min(ZEROS.len() as u64);
+        file.write_all_at(&ZEROS[..many as usize], from)?;
+        from += many;
+    }
+    Ok(())
 }
 
 /// Makes it, and sees to it that it is found again.
