@@ -42,6 +42,9 @@ pub mod peer {
     include!("generated/vezpeer.rs");
 }
 
+// As the generated code calls it, by its package.
+use log as vez;
+
 mod range;
 
 pub use range::end_of_prefix;

@@ -154,7 +154,7 @@ pub struct Proposed {
     /// The entry that holds it.
     #[prost(uint64, tag = "2")]
     pub index: u64,
-    #[prost(oneof = "proposed::Answer", tags = "3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "proposed::Answer", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11")]
     pub answer: ::core::option::Option<proposed::Answer>,
 }
 /// Nested message and enum types in `Proposed`.
@@ -175,6 +175,10 @@ pub mod proposed {
         LeaseGrant(super::super::etcdserverpb::LeaseGrantResponse),
         #[prost(message, tag = "9")]
         LeaseRevoke(super::super::etcdserverpb::LeaseRevokeResponse),
+        #[prost(message, tag = "10")]
+        Taken(super::super::vez::Taken),
+        #[prost(message, tag = "11")]
+        Left(super::super::vez::Left),
     }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -6,8 +6,10 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio_stream::{Stream, wrappers::ReceiverStream};
 use tonic::{Request, Response, Status};
-use vez_api::etcdserverpb::{PutRequest, ResponseHeader, TxnRequest, TxnResponse, request_op};
-use vez_api::log::command::Command;
+use vez_api::etcdserverpb::{
+    Compare, PutRequest, RequestOp, ResponseHeader, TxnRequest, TxnResponse, compare, request_op,
+};
+use vez_api::log::{Left, command::Command};
 use vez_api::mvccpb::KeyValue;
 use vez_api::v3electionpb::{
     CampaignRequest, CampaignResponse, LeaderKey, LeaderRequest, LeaderResponse, ProclaimRequest,
@@ -15,7 +17,6 @@ use vez_api::v3electionpb::{
 };
 
 use super::Service;
-use super::queue::{leaving, made_at, operation};
 use crate::hub::{Mailbox, Span};
 
 #[tonic::async_trait]
@@ -77,8 +78,8 @@ impl Election for Service {
         request: Request<ResignRequest>,
     ) -> Result<Response<ResignResponse>, Status> {
         let LeaderKey { key, rev, .. } = request.into_inner().leader.ok_or_else(without_key)?;
-        let response: TxnResponse = self.propose(Command::Txn(leaving(&key, rev))).await?;
-        Ok(Response::new(ResignResponse { header: response.header }))
+        let Left { header, .. } = self.release(&key, rev).await?;
+        Ok(Response::new(ResignResponse { header }))
     }
 }
 
@@ -92,9 +93,16 @@ impl Service {
         value: Bytes,
     ) -> Result<Option<ResponseHeader>, Status> {
         let put = PutRequest { key: key.clone(), value, lease, ..PutRequest::default() };
+        let is_still_there = Compare {
+            result: compare::CompareResult::Equal.into(),
+            target: compare::CompareTarget::Create.into(),
+            key: key.clone(),
+            target_union: Some(compare::TargetUnion::CreateRevision(since)),
+            range_end: Bytes::new(),
+        };
         let request = TxnRequest {
-            compare: vec![made_at(key, since)],
-            success: vec![operation(request_op::Request::RequestPut(put))],
+            compare: vec![is_still_there],
+            success: vec![RequestOp { request: Some(request_op::Request::RequestPut(put)) }],
             failure: Vec::new(),
         };
         self.fits(&request)?;

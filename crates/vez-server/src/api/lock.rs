@@ -3,14 +3,13 @@
 use bytes::Bytes;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Request, Response, Status};
-use vez_api::etcdserverpb::{DeleteRangeRequest, DeleteRangeResponse, TxnResponse};
-use vez_api::log::command::Command;
+use vez_api::etcdserverpb::{DeleteRangeRequest, DeleteRangeResponse};
+use vez_api::log::{Left, command::Command};
 use vez_api::v3lockpb::{
     LockRequest, LockResponse, UnlockRequest, UnlockResponse, lock_server::Lock,
 };
 
 use super::Service;
-use super::queue::leaving;
 use crate::state::validate;
 
 /// The name under which a grant's fence is told, beside the answer. Whoever says it when he unlocks
@@ -47,8 +46,8 @@ impl Lock for Service {
         let fence = fence(request.metadata())?;
         let key = request.into_inner().key;
         if let Some(fence) = fence {
-            let response: TxnResponse = self.propose(Command::Txn(leaving(&key, fence))).await?;
-            return Ok(Response::new(UnlockResponse { header: response.header }));
+            let Left { header, .. } = self.release(&key, fence).await?;
+            return Ok(Response::new(UnlockResponse { header }));
         }
         let delete = DeleteRangeRequest { key, ..DeleteRangeRequest::default() };
         validate::delete_range(&delete)?;

@@ -19,7 +19,7 @@ use vez_api::etcdserverpb::{
     ResponseHeader, TxnResponse, cluster_server::ClusterServer, kv_server::KvServer,
     lease_server::LeaseServer, maintenance_server::MaintenanceServer,
 };
-use vez_api::log::{self, command::Command};
+use vez_api::log::{self, Left, Taken, command::Command};
 use vez_api::v3electionpb::election_server::ElectionServer;
 use vez_api::v3lockpb::lock_server::LockServer;
 
@@ -155,6 +155,8 @@ answers! {
     Compact: CompactionResponse,
     LeaseGrant: LeaseGrantResponse,
     LeaseRevoke: LeaseRevokeResponse,
+    Take: Taken,
+    Leave: Left,
 }
 
 /// In etcd's words where it has some, because clients match on them.

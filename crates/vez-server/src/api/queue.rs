@@ -10,11 +10,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tonic::Status;
-use vez_api::etcdserverpb::{
-    Compare, DeleteRangeRequest, LeaseGrantRequest, PutRequest, RangeRequest, RequestOp,
-    ResponseHeader, TxnRequest, TxnResponse, compare, request_op, response_op,
-};
-use vez_api::log::{self, command::Command};
+use vez_api::etcdserverpb::{LeaseGrantRequest, ResponseHeader};
+use vez_api::log::{self, Leave, Left, Take, Taken, command::Command};
 use vez_api::mvccpb::KeyValue;
 
 use super::{Service, status};
@@ -65,14 +62,10 @@ impl Service {
         // A client that goes away while the log is written must not leave a place behind that
         // nobody gives up.
         let taken = ToItsEnd::new(async move {
-            let response: TxnResponse = service.write(Command::Txn(request), haste).await?;
-            let revision = response.header.as_ref().map_or(0, |header| header.revision);
-            let found = response.responses.into_iter().find_map(|answer| match answer.response {
-                Some(response_op::Response::ResponseRange(range)) => range.kvs.into_iter().next(),
-                _ => None,
-            });
+            let Taken { header, found } = service.write(Command::Take(request), haste).await?;
+            let revision = header.map_or(0, |header| header.revision);
             let since = found.as_ref().map_or(revision, |found| found.create_revision);
-            let is_mine = response.succeeded;
+            let is_mine = found.is_none();
             let place = Place {
                 service,
                 prefix,
@@ -121,8 +114,8 @@ impl<F: Future<Output: Send> + Send + 'static> Drop for ToItsEnd<F> {
 
 impl Service {
     /// Takes a place away, if it still is the one with this fence.
-    pub(crate) async fn release(&self, key: &Bytes, fence: i64) -> Result<TxnResponse, Status> {
-        self.propose(Command::Txn(leaving(key, fence))).await
+    pub(crate) async fn release(&self, key: &Bytes, fence: i64) -> Result<Left, Status> {
+        self.propose(Command::Leave(leaving(key, fence))).await
     }
 }
 
@@ -180,7 +173,7 @@ impl Drop for Place {
         let request = giving_up(&self.key, self.since, service.replica.has_peers());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let command = log::Command { command: Some(Command::Txn(request)) };
+                let command = log::Command { command: Some(Command::Leave(request)) };
                 // Nobody is left to be told; if this fails, the lease takes the place with it. Done
                 // twice it harms nobody: it is bound to this place.
                 while let Err(
@@ -199,59 +192,19 @@ impl Drop for Place {
 
 /// Makes the key, or finds what is there. Among several members a call at another one may have made
 /// it and be about to give it up: so that it is relied upon again is written down.
-fn taking(key: &Bytes, value: Bytes, lease: i64, among_several: bool) -> TxnRequest {
-    let put = PutRequest { key: key.clone(), value, lease, ..PutRequest::default() };
-    let get = RangeRequest { key: key.clone(), ..RangeRequest::default() };
-    let again = PutRequest {
-        key: key.clone(),
-        ignore_value: true,
-        ignore_lease: true,
-        ..PutRequest::default()
-    };
-    let mut failure = vec![operation(request_op::Request::RequestRange(get))];
-    failure.extend(among_several.then(|| operation(request_op::Request::RequestPut(again))));
-    TxnRequest {
-        compare: vec![made_at(key, 0)],
-        success: vec![operation(request_op::Request::RequestPut(put))],
-        failure,
-    }
+fn taking(key: &Bytes, value: Bytes, lease: i64, among_several: bool) -> Take {
+    Take { key: key.clone(), value, lease, again: among_several }
 }
 
 /// Leaves, unless somebody relies on the place again.
-fn giving_up(key: &Bytes, since: i64, among_several: bool) -> TxnRequest {
-    let mut request = leaving(key, since);
-    let written_once = Compare {
-        target: compare::CompareTarget::Version.into(),
-        target_union: Some(compare::TargetUnion::Version(1)),
-        ..made_at(key, 0)
-    };
-    request.compare.extend(among_several.then_some(written_once));
-    request
+fn giving_up(key: &Bytes, since: i64, among_several: bool) -> Leave {
+    Leave { if_untouched: among_several, ..leaving(key, since) }
 }
 
 /// Deletes a key if it is still the one that was made then: a late release never releases a newer
 /// grant.
-pub(super) fn leaving(key: &Bytes, since: i64) -> TxnRequest {
-    let delete = DeleteRangeRequest { key: key.clone(), ..DeleteRangeRequest::default() };
-    TxnRequest {
-        compare: vec![made_at(key, since)],
-        success: vec![operation(request_op::Request::RequestDeleteRange(delete))],
-        failure: Vec::new(),
-    }
-}
-
-pub(super) fn made_at(key: &Bytes, revision: i64) -> Compare {
-    Compare {
-        result: compare::CompareResult::Equal.into(),
-        target: compare::CompareTarget::Create.into(),
-        key: key.clone(),
-        target_union: Some(compare::TargetUnion::CreateRevision(revision)),
-        range_end: Bytes::new(),
-    }
-}
-
-pub(super) fn operation(request: request_op::Request) -> RequestOp {
-    RequestOp { request: Some(request) }
+pub(super) fn leaving(key: &Bytes, since: i64) -> Leave {
+    Leave { key: key.clone(), since, if_untouched: false }
 }
 
 fn expired() -> Status {
@@ -272,11 +225,11 @@ mod tests {
         };
         let (lease, key) = (7, Bytes::from_static(b"lock/7"));
         apply(Command::LeaseGrant(LeaseGrantRequest { ttl: 60, id: lease }));
-        apply(Command::Txn(taking(&key, "mine".into(), lease, true)));
+        apply(Command::Take(taking(&key, "mine".into(), lease, true)));
         if again {
-            apply(Command::Txn(taking(&key, "other".into(), lease, true)));
+            apply(Command::Take(taking(&key, "other".into(), lease, true)));
         }
-        apply(Command::Txn(giving_up(&key, 2, true)));
+        apply(Command::Leave(giving_up(&key, 2, true)));
         state.get(&key).cloned()
     }
 

@@ -414,6 +414,8 @@ fn answer(response: Response) -> Answer {
         Response::Compact(answer) => Answer::Compact(answer),
         Response::LeaseGrant(answer) => Answer::LeaseGrant(answer),
         Response::LeaseRevoke(answer) => Answer::LeaseRevoke(answer),
+        Response::Take(answer) => Answer::Taken(answer),
+        Response::Leave(answer) => Answer::Left(answer),
     }
 }
 
@@ -435,6 +437,8 @@ pub(super) fn answered(told: Proposed) -> Result<(Response, u64), ProposeError> 
         Some(Answer::Compact(answer)) => Response::Compact(answer),
         Some(Answer::LeaseGrant(answer)) => Response::LeaseGrant(answer),
         Some(Answer::LeaseRevoke(answer)) => Response::LeaseRevoke(answer),
+        Some(Answer::Taken(answer)) => Response::Take(answer),
+        Some(Answer::Left(answer)) => Response::Leave(answer),
         // It did something, and said it in words that we do not know.
         None => return Err(ProposeError::Unknown),
     };

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use vez_api::etcdserverpb::TxnResponse;
+use vez_api::log::Left;
 
 pub use self::chronicle::{Happening, Lapse, What, Why};
 pub use self::queues::{Line, NAMED, Order, Page, Search, Standing};
@@ -198,7 +198,7 @@ impl View {
         let released = self.service.release(&key, fence).await;
         self.chronicle.forget_by_hand(&key, fence);
         match released {
-            Ok(TxnResponse { succeeded: true, .. }) => Ok(Release::Done),
+            Ok(Left { left: true, .. }) => Ok(Release::Done),
             Ok(_) => Ok(Release::Gone),
             Err(status) => Err(status.message().to_owned()),
         }

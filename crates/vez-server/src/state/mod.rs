@@ -11,6 +11,7 @@ mod chain;
 mod error;
 mod keyspace;
 mod lease;
+mod place;
 mod queue;
 mod range;
 mod snapshot;
@@ -25,7 +26,7 @@ use vez_api::etcdserverpb::{
     LeaseGrantRequest, LeaseGrantResponse, LeaseRevokeRequest, LeaseRevokeResponse, PutRequest,
     PutResponse, ResponseHeader, TxnRequest, TxnResponse,
 };
-use vez_api::log;
+use vez_api::log::{self, Left, Taken};
 use vez_api::mvccpb::{Event, KeyValue};
 
 pub use self::error::Error;
@@ -62,6 +63,8 @@ pub enum Response {
     Compact(CompactionResponse),
     LeaseGrant(LeaseGrantResponse),
     LeaseRevoke(LeaseRevokeResponse),
+    Take(Taken),
+    Leave(Left),
 }
 
 /// Changes of whole revisions, as many as were asked for.
@@ -93,6 +96,8 @@ impl State {
             Some(Command::Compact(request)) => compact(write.state, request),
             Some(Command::LeaseGrant(request)) => grant(write.state, request),
             Some(Command::LeaseRevoke(request)) => revoke(&mut write, *request),
+            Some(Command::Take(request)) => place::take(&mut write, request).map(Response::Take),
+            Some(Command::Leave(request)) => Ok(Response::Leave(place::leave(&mut write, request))),
             None => Err(Error::UnknownCommand),
         };
         Applied { response, events: write.finish() }

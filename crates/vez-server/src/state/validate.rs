@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use vez_api::etcdserverpb::range_request::{SortOrder, SortTarget};
 use vez_api::etcdserverpb::request_op::Request;
 use vez_api::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, TxnRequest};
-use vez_api::log;
+use vez_api::log::{self, Leave, Take};
 
 use super::error::Error;
 use super::span::Span;
@@ -20,6 +20,9 @@ pub fn command(command: &log::Command) -> Result<(), Error> {
         Some(Command::Put(request)) => put(request),
         Some(Command::DeleteRange(request)) => delete_range(request),
         Some(Command::Txn(request)) => txn(request),
+        Some(Command::Take(Take { key, .. }) | Command::Leave(Leave { key, .. })) => {
+            if key.is_empty() { Err(Error::EmptyKey) } else { Ok(()) }
+        }
         Some(Command::Compact(_) | Command::LeaseGrant(_) | Command::LeaseRevoke(_)) => Ok(()),
         None => Err(Error::UnknownCommand),
     }

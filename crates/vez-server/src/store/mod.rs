@@ -113,6 +113,8 @@ impl fmt::Display for Proposal {
             Some(Kind::Compact(_)) => "compact",
             Some(Kind::LeaseGrant(_)) => "grant",
             Some(Kind::LeaseRevoke(_)) => "revoke",
+            Some(Kind::Take(_)) => "take",
+            Some(Kind::Leave(_)) => "leave",
             None => "nothing",
         })
     }

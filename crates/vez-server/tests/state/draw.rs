@@ -11,7 +11,7 @@ use vez_api::etcdserverpb::{
     CompactionRequest, Compare, DeleteRangeRequest, LeaseGrantRequest, LeaseRevokeRequest,
     PutRequest, RangeRequest, RequestOp, TxnRequest,
 };
-use vez_api::log::{self, command::Command};
+use vez_api::log::{self, Leave, Take, command::Command};
 
 use crate::build::{bytes, command};
 
@@ -141,7 +141,20 @@ pub(crate) fn commands() -> impl Strategy<Value = log::Command> {
     let ttl = select(&[-1_i64, 0, 1, 2, 3, 60, 9_000_000_000, 9_000_000_001][..]);
     let grant = (lease_ids(), ttl).prop_map(|(id, ttl)| LeaseGrantRequest { id, ttl });
     let compact = (-1..20_i64).prop_map(|revision| CompactionRequest { revision, physical: false });
+    let take = (keys(), puts(), any::<bool>()).prop_map(|(key, put, again)| Take {
+        key,
+        value: put.value,
+        lease: put.lease,
+        again,
+    });
+    let leave = (keys(), 0..20_i64, any::<bool>()).prop_map(|(key, since, if_untouched)| Leave {
+        key,
+        since,
+        if_untouched,
+    });
     prop_oneof![
+        6 => take.prop_map(Command::Take),
+        4 => leave.prop_map(Command::Leave),
         8 => puts().prop_map(Command::Put),
         3 => deletes().prop_map(Command::DeleteRange),
         8 => txns().prop_map(Command::Txn),

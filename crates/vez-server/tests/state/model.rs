@@ -5,14 +5,14 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use vez_api::etcdserverpb::compare::TargetUnion;
+use vez_api::etcdserverpb::compare::{CompareResult, CompareTarget, TargetUnion};
 use vez_api::etcdserverpb::request_op::Request;
 use vez_api::etcdserverpb::{
     CompactionResponse, Compare, DeleteRangeRequest, DeleteRangeResponse, LeaseGrantResponse,
     LeaseRevokeResponse, PutRequest, PutResponse, RangeRequest, RangeResponse, RequestOp,
     ResponseHeader, ResponseOp, TxnRequest, TxnResponse, response_op,
 };
-use vez_api::log::{self, command::Command};
+use vez_api::log::{self, Leave, Left, Take, Taken, command::Command};
 use vez_api::mvccpb::{Event, KeyValue};
 use vez_server::state::{Applied, Error, Response};
 
@@ -38,6 +38,26 @@ fn is_in(key: &[u8], start: &[u8], end: &[u8]) -> bool {
         [0] => key >= start,
         end => key >= start && key < end,
     }
+}
+
+fn put_of(key: &Bytes) -> PutRequest {
+    PutRequest { key: key.clone(), ..PutRequest::default() }
+}
+
+fn compare_of(key: &Bytes, given: TargetUnion) -> Compare {
+    let target = match given {
+        TargetUnion::Version(_) => CompareTarget::Version,
+        _ => CompareTarget::Create,
+    };
+    let (result, target) = (CompareResult::Equal.into(), target.into());
+    Compare { key: key.clone(), result, target, target_union: Some(given), ..Compare::default() }
+}
+
+fn txn_of(compare: Vec<Compare>, success: Vec<Request>, failure: Vec<Request>) -> TxnRequest {
+    let ops = |requests: Vec<Request>| {
+        requests.into_iter().map(|request| RequestOp { request: Some(request) }).collect()
+    };
+    TxnRequest { compare, success: ops(success), failure: ops(failure) }
 }
 
 impl Model {
@@ -68,6 +88,8 @@ impl Model {
             Command::Compact(request) => self.compact(request.revision),
             Command::LeaseGrant(request) => self.grant(request.id, request.ttl),
             Command::LeaseRevoke(request) => self.revoke(request.id),
+            Command::Take(request) => self.take(request),
+            Command::Leave(request) => self.leave(request),
         };
         if response.is_err() {
             *self = before;
@@ -93,6 +115,44 @@ impl Model {
             return Err(Error::KeyNotFound);
         }
         Ok(self.put(request))
+    }
+
+    /// As the transaction says it that etcd's clients use.
+    fn take(&mut self, request: &Take) -> Result<Response, Error> {
+        let put = PutRequest {
+            key: request.key.clone(),
+            value: request.value.clone(),
+            lease: request.lease,
+            ..PutRequest::default()
+        };
+        let (ignore_value, ignore_lease) = (true, true);
+        let again = PutRequest { ignore_value, ignore_lease, ..put_of(&request.key) };
+        let get = RangeRequest { key: request.key.clone(), ..RangeRequest::default() };
+        let mut failure = vec![Request::RequestRange(get)];
+        failure.extend(request.again.then_some(Request::RequestPut(again)));
+        let made_never = compare_of(&request.key, TargetUnion::CreateRevision(0));
+        let txn = txn_of(vec![made_never], vec![Request::RequestPut(put)], failure);
+        let TxnResponse { header, succeeded, responses } = self.txn(&txn)?;
+        let found = responses.into_iter().find_map(|answer| match answer.response {
+            Some(response_op::Response::ResponseRange(range)) => range.kvs.into_iter().next(),
+            _ => None,
+        });
+        assert_eq!(succeeded, found.is_none());
+        Ok(Response::Take(Taken { header, found }))
+    }
+
+    fn leave(&mut self, request: &Leave) -> Result<Response, Error> {
+        let delete = DeleteRangeRequest { key: request.key.clone(), ..Default::default() };
+        let mut compare =
+            vec![compare_of(&request.key, TargetUnion::CreateRevision(request.since))];
+        let written_once = compare_of(&request.key, TargetUnion::Version(1));
+        compare.extend(request.if_untouched.then_some(written_once));
+        // Of a key that is not there, nothing can have been made.
+        let is_there = self.now().contains_key(&request.key);
+        let delete = is_there.then_some(Request::RequestDeleteRange(delete));
+        let txn = txn_of(compare, delete.into_iter().collect(), Vec::new());
+        let TxnResponse { header, succeeded, .. } = self.txn(&txn)?;
+        Ok(Response::Leave(Left { header, left: succeeded && is_there }))
     }
 
     fn put(&mut self, request: &PutRequest) -> PutResponse {
