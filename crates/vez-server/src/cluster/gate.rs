@@ -165,7 +165,7 @@ impl Peer for Gate {
                 };
                 heard.now();
                 locked(&asked).push_back(word.is_notice);
-                let request = words::to_append(word).inspect_err(|damage| {
+                let request = words::to_append(&word).inspect_err(|damage| {
                     tracing::error!("entries from the leader cannot be used: {damage}");
                 });
                 Some((request.ok()?, (words, stage)))

@@ -1,6 +1,5 @@
 //! What openraft says, in the words that members exchange, and back.
 
-use bytes::Bytes;
 use openraft::raft::{self, StreamAppendError, StreamAppendResult};
 use vez_api::peer::append_response::{Answer, Matched};
 use vez_api::peer::{AppendRequest, AppendResponse, Ballot, LogId, VoteRequest, VoteResponse};
@@ -37,16 +36,16 @@ pub(super) fn append(
     AppendRequest {
         ballot: Some(ballot(&request.vote)),
         previous: request.prev_log_id.map(log_id),
-        entries: request.entries.iter().map(record::encode_entry).map(Bytes::from).collect(),
+        entries: request.entries.iter().map(record::encode_entry).collect(),
         committed: request.leader_commit.map(log_id),
         is_notice,
     }
 }
 
 pub(super) fn to_append(
-    request: AppendRequest,
+    request: &AppendRequest,
 ) -> Result<raft::AppendEntriesRequest<Types>, Damage> {
-    let entries: Result<_, _> = request.entries.into_iter().map(record::decode_entry).collect();
+    let entries: Result<_, _> = request.entries.iter().map(record::decode_entry).collect();
     Ok(raft::AppendEntriesRequest {
         vote: to_vote(request.ballot)?,
         prev_log_id: request.previous.map(to_log_id),

@@ -152,14 +152,14 @@ impl Engine {
 }
 
 fn encode(change: &Change) -> Vec<Vec<u8>> {
-    let record = |kind: u8, content: Vec<u8>| [&[kind][..], &content].concat();
+    let record = |kind: u8, content: &[u8]| [&[kind], content].concat();
     match change {
         Change::Append(entries) => {
-            entries.iter().map(|entry| record(APPEND, record::encode_entry(entry))).collect()
+            entries.iter().map(|entry| record(APPEND, &record::encode_entry(entry))).collect()
         }
-        Change::Vote(vote) => vec![record(VOTE, record::encode_vote(vote))],
-        Change::Truncate(from) => vec![record(TRUNCATE, from.to_be_bytes().to_vec())],
-        Change::Purge(upto) => vec![record(PURGE, record::encode_log_id(*upto))],
+        Change::Vote(vote) => vec![record(VOTE, &record::encode_vote(vote))],
+        Change::Truncate(from) => vec![record(TRUNCATE, &from.to_be_bytes())],
+        Change::Purge(upto) => vec![record(PURGE, &record::encode_log_id(*upto))],
     }
 }
 
@@ -175,7 +175,7 @@ fn replay(record: Vec<u8>, stored: &mut Stored) -> Result<Option<u64>, (String, 
     };
     match kind {
         APPEND => {
-            let entry = record::decode_entry(content).map_err(wrong("an entry"))?;
+            let entry = record::decode_entry(&content).map_err(wrong("an entry"))?;
             let index = entry.log_id.index;
             let last = stored.entries.back().map(|last| last.log_id.index);
             if last.is_some_and(|last| last + 1 != index) {

@@ -33,7 +33,7 @@ impl Kept {
     fn entry(&self) -> Entry {
         match self {
             Self::Fresh(entry) => entry.clone(),
-            Self::Packed(bytes) => record::decode_entry(bytes.clone()).expect("packed here"),
+            Self::Packed(bytes) => record::decode_entry(bytes).expect("packed here"),
         }
     }
 
@@ -84,7 +84,7 @@ impl Memory {
         if self.packed + FRESH < self.entries.len() {
             let old = &mut self.entries[self.packed];
             if let Kept::Fresh(entry) = old {
-                *old = Kept::Packed(record::encode_entry(entry).into());
+                *old = Kept::Packed(record::encode_entry(entry));
             }
             self.packed += 1;
         }

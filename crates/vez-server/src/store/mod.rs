@@ -13,7 +13,7 @@ pub(crate) mod snapshot;
 pub(crate) mod writer;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use openraft::impls::leader_id_std;
@@ -58,11 +58,20 @@ pub(crate) type Answer = Option<Result<Response, Error>>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal(Arc<Content>);
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 struct Content {
     command: Command,
     encoded: Bytes,
     mark: Option<Mark>,
+    /// The whole entry as it is written down, and where in the log that is: made once, for the
+    /// disk, for the memory and for each other member.
+    record: OnceLock<(LogId, Bytes)>,
+}
+
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.command, self.mark) == (&other.command, other.mark)
+    }
 }
 
 /// By which a member that had another write something knows it again.
@@ -83,12 +92,25 @@ impl Mark {
 impl Proposal {
     pub fn new(command: Command) -> Self {
         let encoded = command.encode_to_vec().into();
-        Self(Arc::new(Content { command, encoded, mark: None }))
+        Self(Arc::new(Content { command, encoded, mark: None, record: OnceLock::new() }))
     }
 
     pub(crate) fn decode(encoded: Bytes, mark: Option<Mark>) -> Result<Self, prost::DecodeError> {
         let command = Command::decode(encoded.clone())?;
-        Ok(Self(Arc::new(Content { command, encoded, mark })))
+        Ok(Self(Arc::new(Content { command, encoded, mark, record: OnceLock::new() })))
+    }
+
+    /// The record of the entry with this id; made by `make`, unless that was done before.
+    fn record(&self, id: LogId, make: impl Fn() -> Bytes) -> Bytes {
+        let (of, record) = self.0.record.get_or_init(|| (id, make()));
+        // What was put to the log once more has another place there.
+        if *of == id { record.clone() } else { make() }
+    }
+
+    /// As it was found written down.
+    fn with_record(self, id: LogId, record: &Bytes) -> Self {
+        self.record(id, || record.clone());
+        self
     }
 
     pub(crate) fn command(&self) -> &Command {

@@ -40,7 +40,14 @@ fn unseal<M: Message + Default>(bytes: &[u8]) -> Result<M, Damage> {
     Ok(M::decode(Bytes::copy_from_slice(record))?)
 }
 
-pub(crate) fn encode_entry(entry: &Entry) -> Vec<u8> {
+pub(crate) fn encode_entry(entry: &Entry) -> Bytes {
+    match &entry.payload {
+        EntryPayload::Normal(proposal) => proposal.record(entry.log_id, || encode_anew(entry)),
+        _ => encode_anew(entry),
+    }
+}
+
+fn encode_anew(entry: &Entry) -> Bytes {
     let mut record = EntryRecord { id: Some(entry.log_id.into()), ..EntryRecord::default() };
     match &entry.payload {
         EntryPayload::Blank => {}
@@ -52,18 +59,21 @@ pub(crate) fn encode_entry(entry: &Entry) -> Vec<u8> {
         }
         EntryPayload::Membership(members) => record.members = Some(members.into()),
     }
-    record.encode_to_vec()
+    record.encode_to_vec().into()
 }
 
-pub(crate) fn decode_entry(bytes: Bytes) -> Result<Entry, Damage> {
-    let record = EntryRecord::decode(bytes)?;
+pub(crate) fn decode_entry(bytes: &Bytes) -> Result<Entry, Damage> {
+    let record = EntryRecord::decode(bytes.clone())?;
     let mark = Mark::new(record.asker, record.number);
+    let log_id = record.id.ok_or_else(|| Damage::Content("it has no number".to_owned()))?.into();
     let payload: Payload = match (record.command, record.members) {
         (None, None) => EntryPayload::Blank,
-        (Some(command), _) => EntryPayload::Normal(Proposal::decode(command, mark)?),
+        (Some(command), _) => {
+            let proposal = Proposal::decode(command, mark)?;
+            EntryPayload::Normal(proposal.with_record(log_id, bytes))
+        }
         (None, Some(members)) => EntryPayload::Membership(members.try_into()?),
     };
-    let log_id = record.id.ok_or_else(|| Damage::Content("it has no number".to_owned()))?.into();
     Ok(Entry { log_id, payload })
 }
 
@@ -200,5 +210,33 @@ impl TryFrom<MembersRecord> for Members {
             record.addresses.into_iter().map(|(id, addr)| (id, BasicNode { addr })).collect();
         let members = Self::new(majorities.collect(), nodes);
         members.map_err(|error| Damage::Content(format!("its members: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vez_api::etcdserverpb::PutRequest;
+    use vez_api::log::{Command, command};
+
+    use super::*;
+
+    fn entry(index: u64, proposal: &Proposal) -> Entry {
+        let payload = EntryPayload::Normal(proposal.clone());
+        Entry { log_id: LogId::new_term_index(3, index), payload }
+    }
+
+    #[test]
+    fn an_entry_is_encoded_once_and_anew_where_it_has_another_place() {
+        let put = PutRequest { key: "k".into(), ..PutRequest::default() };
+        let proposal = Proposal::new(Command { command: Some(command::Command::Put(put)) });
+        let first = encode_entry(&entry(7, &proposal));
+        assert_eq!(first.as_ptr(), encode_entry(&entry(7, &proposal)).as_ptr());
+        let again = encode_entry(&entry(8, &proposal));
+        assert_eq!(decode_entry(&again).unwrap(), entry(8, &proposal));
+        let read = decode_entry(&first).unwrap();
+        assert_eq!(read, entry(7, &proposal));
+        assert_eq!(encode_entry(&read).as_ptr(), first.as_ptr(), "as it came");
+        let moved = Entry { log_id: LogId::new_term_index(4, 7), ..read };
+        assert_eq!(decode_entry(&encode_entry(&moved)).unwrap(), moved);
     }
 }
