@@ -81,7 +81,8 @@ fn snapshots(scratch: &Scratch) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_snapshot_takes_the_place_of_the_log_before_it() {
     let scratch = Scratch::new();
-    let keeping = Keeping { entries_kept: 10, snapshot_entries: 200, ..Keeping::default() };
+    let keeping =
+        Keeping { entries_kept: 10, snapshot_entries: 200, snapshot_fold: 0, ..Keeping::default() };
     let options = Options { keeping, ..Options::new(scratch.data()) };
     let replica = Replica::open(options.clone()).await.unwrap();
     for number in 0..1000 {

@@ -20,9 +20,11 @@ pub struct Options {
 /// How much of the log there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keeping {
-    /// A snapshot is written, and the log before it forgotten, after so many entries or so many
-    /// bytes, whichever comes first.
+    /// A snapshot is written, and the log before it forgotten, after so many entries, if they are
+    /// also so many times as many as the keys and changes that it would have to hold; and after so
+    /// many bytes in any case.
     pub snapshot_entries: u64,
+    pub snapshot_fold: u64,
     pub snapshot_bytes: u64,
     /// How many entries before a snapshot stay in the log, for members that lag behind.
     pub entries_kept: u64,
@@ -30,7 +32,12 @@ pub struct Keeping {
 
 impl Default for Keeping {
     fn default() -> Self {
-        Self { snapshot_entries: 100_000, snapshot_bytes: 64 << 20, entries_kept: 5_000 }
+        Self {
+            snapshot_entries: 100_000,
+            snapshot_fold: 2,
+            snapshot_bytes: 64 << 20,
+            entries_kept: 5_000,
+        }
     }
 }
 

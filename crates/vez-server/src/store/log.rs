@@ -283,7 +283,7 @@ mod tests {
             let (engine, stored) = Engine::open(&directory.join("log")).unwrap();
             let (writer, _) =
                 Writer::start(engine, Arc::default(), &Disk::Real, &Room::shared()).unwrap();
-            let policy = Policy { entries: u64::MAX, bytes: u64::MAX };
+            let policy = Policy { entries: u64::MAX, fold: 0, bytes: u64::MAX };
             let shared = Shared::new(Snapshots::new(&directory), policy, None, Disk::Real);
             let log = LogStore::new(stored, writer);
             Ok((Guard(directory), log, Machine(Arc::new(shared))))

@@ -33,16 +33,27 @@ pub(crate) type Pause = Box<dyn Fn() + Send + Sync>;
 /// So many turns of other tasks it takes until the others have been sent what was agreed upon.
 const STEPS: u32 = 4;
 
-/// When a snapshot is due: whichever comes first.
+/// When a snapshot is due, as [`Keeping`] says.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy {
     pub(crate) entries: u64,
+    pub(crate) fold: u64,
     pub(crate) bytes: u64,
+}
+
+impl Policy {
+    /// Writing a snapshot costs what the state holds, and the log has to have grown by that.
+    fn is_due(self, held: &Held) -> bool {
+        let things = (held.state.len() + held.state.history_len()) as u64;
+        self.entries.max(things.saturating_mul(self.fold)) <= held.entries
+            || self.bytes <= held.bytes
+    }
 }
 
 impl From<Keeping> for Policy {
     fn from(keeping: Keeping) -> Self {
-        Self { entries: keeping.snapshot_entries, bytes: keeping.snapshot_bytes }
+        let Keeping { snapshot_entries, snapshot_fold, snapshot_bytes, .. } = keeping;
+        Self { entries: snapshot_entries, fold: snapshot_fold, bytes: snapshot_bytes }
     }
 }
 
@@ -169,8 +180,7 @@ impl Shared {
     }
 
     fn ring_if_due(&self, held: &Held) {
-        let due = self.policy.entries <= held.entries || self.policy.bytes <= held.bytes;
-        if due && !self.rung.swap(true, Ordering::Relaxed) {
+        if self.policy.is_due(held) && !self.rung.swap(true, Ordering::Relaxed) {
             self.due.notify_one();
         }
     }
@@ -289,5 +299,42 @@ impl RaftSnapshotBuilder<Types> for Builder {
         let (snapshots, meta) = (self.snapshots.clone(), self.meta.clone());
         let state = self.state.take().ok_or_else(|| io::Error::other("it is built once"))?;
         self.disk.work(move || snapshots.write(&meta, &state).map(whole)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vez_api::etcdserverpb::PutRequest;
+    use vez_api::log::command;
+
+    use super::*;
+    use crate::store::Proposal;
+
+    #[test]
+    fn a_snapshot_is_due_when_the_log_has_outgrown_what_it_would_hold() {
+        let policy = Policy { entries: 10, fold: 2, bytes: u64::MAX };
+        let mut held = Held {
+            state: State::default(),
+            applied: None,
+            members: StoredMembers::default(),
+            listeners: Vec::new(),
+            pauses: Vec::new(),
+            entries: 0,
+            bytes: 0,
+        };
+        let put = |held: &mut Held, key: u64| {
+            let request = PutRequest { key: format!("{key}").into(), ..PutRequest::default() };
+            let command = Command { command: Some(command::Command::Put(request)) };
+            let payload = EntryPayload::Normal(Proposal::new(command));
+            held.apply(&Entry { log_id: LogId::new_term_index(1, key), payload });
+        };
+        (1..=20).for_each(|key| put(&mut held, key));
+        assert!(!policy.is_due(&held), "20 entries, and 20 keys with 20 changes");
+        assert!(Policy { fold: 0, ..policy }.is_due(&held));
+        assert!(Policy { bytes: held.bytes, ..policy }.is_due(&held));
+        held.entries = 79;
+        assert!(!policy.is_due(&held));
+        held.entries = 80;
+        assert!(policy.is_due(&held));
     }
 }

@@ -76,7 +76,12 @@ fn options(
         },
         limits: Limits { history: 200, ..Limits::default() },
         // Small, so that there are snapshots, and some who need them.
-        keeping: Keeping { snapshot_entries: 60, entries_kept: 10, ..Keeping::default() },
+        keeping: Keeping {
+            snapshot_entries: 60,
+            snapshot_fold: 0,
+            entries_kept: 10,
+            ..Keeping::default()
+        },
         site: Site { net: Arc::clone(net), disk: Disk::Simulated(Arc::clone(slowness) as Arc<_>) },
         name,
     }
