@@ -30,8 +30,10 @@ const BATCH_MAX: usize = 4096;
 
 /// Whoever was answered a moment ago asks again at once, as a rule. If fewer have come than were
 /// answered, they are waited for this long: one that came a little later would wait for two writes.
+/// Where so many wait already, there is enough to do, and the others have their turn meanwhile.
 /// Among several members, who leads waits for them before it has anybody write.
 const GATHER: Duration = Duration::from_micros(40);
+const CROWD: u64 = 12;
 
 /// Whoever was answered alone asks again within this, as a rule. Until then the thread does not
 /// sleep: to be woken would take it about half as long as the disk takes.
@@ -358,7 +360,8 @@ impl<S: Sink> Batches<S> {
     /// Whether somebody is likely to ask in a moment.
     fn expects_more(&self) -> bool {
         let answered = self.counters.answered.swap(0, Ordering::Relaxed);
-        self.is_open && self.asked() < answered
+        let asked = self.asked();
+        self.is_open && asked < CROWD && asked < answered
     }
 
     /// How much there is to write that somebody may wait for.
