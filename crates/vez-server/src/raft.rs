@@ -301,11 +301,11 @@ impl Replica {
         }
         let metrics = self.inner.raft.metrics();
         let now = metrics.borrow_watched();
-        let is_alone = now.membership_config.voter_ids().nth(1).is_none();
         let acknowledged = now
             .last_quorum_acked
             .is_some_and(|at| at.into_inner().elapsed() < self.inner.timing.election);
-        is_alone || acknowledged
+        let is_alone = || now.membership_config.voter_ids().nth(1).is_none();
+        acknowledged || is_alone()
     }
 
     /// Whether what ends can be written down, as far as that is known.

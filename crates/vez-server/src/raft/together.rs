@@ -1,14 +1,17 @@
 //! Writes that are put to the log together.
 //!
-//! A round through a majority costs every member about the same, however much it carries: what is
-//! asked while one is under way goes with the next. Whoever was answered just now asks again at
-//! once, as a rule, and is waited for a moment: a longer one, if they are many, since it takes a
-//! while to hear them all, and until then there is enough to do.
+//! A round through a majority costs every member about the same, however much it carries; and while
+//! one is under way, there is nothing to do but for those who are not in it. So a round begins when
+//! a third of all are there: the others are in rounds that are under way, or were answered just now
+//! and ask again at once, as a rule. While some are written, others are then answered, and others
+//! ask; and whoever is alone, or one of a few, waits for nobody.
 //!
 //! **Invariant:** writes are put to the log in the order in which they were asked. Nobody waits
-//! long for a round of others, be it that members are far apart or that a disk is slow.
+//! long for others, be it that members are far apart, that a disk is slow, or that they do not come
+//! back.
 
 use std::mem;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,8 +24,10 @@ const LONG: Duration = Duration::from_millis(10);
 /// Those who were just answered are waited for this long, and looked for so often at most.
 const GRACE: Duration = Duration::from_micros(60);
 const LOOKS: u32 = 64;
-/// So many are not looked for: the last of them says that all are there.
+/// So many are not looked for: whoever comes and makes them enough says so.
 const CROWD: usize = 12;
+/// For each who waits, so many may be elsewhere when a round begins.
+const OTHERS: usize = 2;
 const CROWD_GRACE: Duration = Duration::from_millis(1);
 /// Who can wait for company is not left alone for longer than this.
 const ALONE: Duration = Duration::from_millis(2);
@@ -39,16 +44,21 @@ pub(crate) enum Haste {
 #[derive(Debug)]
 pub(crate) struct Together<W, O> {
     line: Mutex<Line<W, O>>,
-    /// Rung for who does not want to wait, and when all have come who were waited for.
-    hurry: Notify,
+    /// Rung when there may be a reason to begin a round.
+    rung: Notify,
 }
 
 #[derive(Debug)]
 struct Line<W, O> {
-    is_under_way: bool,
+    /// Somebody begins rounds.
+    is_carried: bool,
     waiting: Vec<Asked<W, O>>,
-    /// When so many wait, it is to be said.
-    crowd: Option<usize>,
+    /// How many of those are in a hurry; of the same kind are those who are counted below.
+    hurried: usize,
+    /// In rounds that are waited for.
+    under_way: usize,
+    /// Answered, and expected back.
+    answered: usize,
 }
 
 #[derive(Debug)]
@@ -58,10 +68,41 @@ struct Asked<W, O> {
     asker: oneshot::Sender<O>,
 }
 
+impl<W, O> Default for Line<W, O> {
+    fn default() -> Self {
+        let waiting = Vec::new();
+        Self { is_carried: false, waiting, hurried: 0, under_way: 0, answered: 0 }
+    }
+}
+
 impl<W, O> Default for Together<W, O> {
     fn default() -> Self {
-        let line = Line { is_under_way: false, waiting: Vec::new(), crowd: None };
-        Self { line: Mutex::new(line), hurry: Notify::new() }
+        Self { line: Mutex::default(), rung: Notify::new() }
+    }
+}
+
+impl<W, O> Line<W, O> {
+    fn join(&mut self, write: W, haste: Haste) -> oneshot::Receiver<O> {
+        let (asker, told) = oneshot::channel();
+        self.waiting.push(Asked { write, haste, asker });
+        self.hurried += usize::from(haste == Haste::Now);
+        self.answered = self.answered.saturating_sub(1);
+        told
+    }
+
+    fn elsewhere(&self) -> usize {
+        self.under_way + self.answered
+    }
+
+    fn is_due(&self) -> bool {
+        0 < self.hurried && self.elsewhere() <= OTHERS * self.hurried
+    }
+
+    /// All who wait. If nobody does, nobody begins rounds from now on.
+    fn next(&mut self) -> Option<Vec<Asked<W, O>>> {
+        self.under_way += mem::take(&mut self.hurried);
+        self.is_carried = !self.waiting.is_empty();
+        self.is_carried.then(|| mem::take(&mut self.waiting))
     }
 }
 
@@ -78,18 +119,11 @@ impl<W: Send + 'static, O: Send + 'static> Together<W, O> {
         S: Stream<Item = O> + Send + 'static,
     {
         let mut line = self.line();
-        let was_idle = is_idle(&line.waiting);
-        let join = |(write, haste)| {
-            let (asker, told) = oneshot::channel();
-            line.waiting.push(Asked { write, haste, asker });
-            told
-        };
-        let told = writes.into_iter().map(join).collect();
-        if mem::replace(&mut line.is_under_way, true) {
-            let many = line.waiting.len();
-            let is_whole = line.crowd.take_if(|crowd| *crowd <= many).is_some();
-            if is_whole || was_idle && !is_idle(&line.waiting) {
-                self.hurry.notify_one();
+        let was_idle = line.hurried == 0;
+        let told = writes.into_iter().map(|(write, haste)| line.join(write, haste)).collect();
+        if mem::replace(&mut line.is_carried, true) {
+            if line.is_due() || was_idle && 0 < line.hurried {
+                self.rung.notify_one();
             }
         } else {
             // Not in the caller's task: others wait for it, too.
@@ -104,76 +138,102 @@ impl<W: Send + 'static, O: Send + 'static> Together<W, O> {
         F: Future<Output = S>,
         S: Stream<Item = O> + Send + 'static,
     {
-        let mut answered = 0;
         loop {
-            self.gather(answered).await;
-            let Some(round) = self.next() else { return };
-            let hurried = round.iter().filter(|asked| asked.haste == Haste::Now).count();
-            let (writes, askers) = round.into_iter().map(|it| (it.write, it.asker)).unzip();
-            let mut telling = Box::pin(tell(askers, put(writes).await));
-            let is_told = timeout(LONG, &mut telling).await.is_ok();
-            answered = if is_told { hurried } else { 0 };
-            if !is_told {
-                tokio::spawn(telling);
+            self.gather().await;
+            let Some(round) = self.line().next() else { return };
+            let (writes, askers): (_, Vec<_>) =
+                round.into_iter().map(|it| (it.write, (it.haste, it.asker))).unzip();
+            let outcomes = put(writes).await;
+            tokio::spawn(Arc::clone(&self).see_through(askers, outcomes));
+        }
+    }
+
+    /// Returns when a round is due, or when it is not worth waiting any more.
+    async fn gather(&self) {
+        // After all who have something to say now.
+        tokio::task::yield_now().await;
+        let since = Instant::now();
+        loop {
+            let (hurried, under_way, elsewhere) = {
+                let line = self.line();
+                if line.is_due() || line.waiting.is_empty() {
+                    return;
+                }
+                (line.hurried, line.under_way, line.elsewhere())
+            };
+            let is_rung = match (hurried, under_way) {
+                (0, _) => timeout_at(since + ALONE, self.rung.notified()).await.is_ok(),
+                (_, 0) if CROWD <= elsewhere => {
+                    timeout(CROWD_GRACE, self.rung.notified()).await.is_ok()
+                }
+                (_, 0) => self.look(Instant::now() + GRACE).await,
+                // They are not waited for for ever.
+                _ => {
+                    self.rung.notified().await;
+                    true
+                }
+            };
+            if !is_rung {
+                break;
             }
         }
+        // Whoever is not back by now has gone.
+        self.line().answered = 0;
     }
 
-    /// Waits for those who were just answered; and who can wait for company waits for it.
-    async fn gather(&self, answered: usize) {
-        let since = Instant::now();
-        // Beside those who wait already: else the two halves would go on without each other.
-        let expected = self.line().waiting.len() + answered;
-        if CROWD <= answered {
-            self.gather_crowd(expected, since + CROWD_GRACE).await;
-        } else {
-            self.look_for(if 1 < answered { expected } else { 0 }, since + GRACE).await;
-        }
-        let until = since + ALONE;
-        let is_idle = || is_idle(&self.line().waiting);
-        while is_idle() && timeout_at(until, self.hurry.notified()).await.is_ok() {}
-    }
-
-    async fn gather_crowd(&self, expected: usize, until: Instant) {
-        self.line().crowd = Some(expected);
-        let is_awaited = || self.line().crowd.is_some();
-        while is_awaited() && timeout_at(until, self.hurry.notified()).await.is_ok() {}
-        self.line().crowd = None;
-    }
-
-    async fn look_for(&self, expected: usize, until: Instant) {
+    /// Whether enough have come before that.
+    async fn look(&self, until: Instant) -> bool {
         for _ in 0..LOOKS {
             // After all who have something to say now, be it here or in another process.
             tokio::task::yield_now().await;
-            if expected <= self.line().waiting.len() || until < Instant::now() {
+            if self.line().is_due() {
+                return true;
+            }
+            if until < Instant::now() {
                 break;
             }
             std::thread::yield_now();
         }
+        false
     }
 
-    fn next(&self) -> Option<Vec<Asked<W, O>>> {
+    /// Tells everybody in a round what became of it.
+    async fn see_through(
+        self: Arc<Self>,
+        askers: Vec<(Haste, oneshot::Sender<O>)>,
+        outcomes: impl Stream<Item = O> + Send,
+    ) {
+        let mut left = askers.iter().filter(|(haste, _)| *haste == Haste::Now).count();
+        let mut telling = pin!(outcomes.zip(futures_util::stream::iter(askers)));
+        let until = Instant::now() + LONG;
+        while let Ok(told) = timeout_at(until, telling.next()).await {
+            let Some((outcome, (haste, asker))) = told else { break };
+            // Whoever has gone meanwhile need not know.
+            asker.send(outcome).ok();
+            if haste == Haste::Now {
+                left -= 1;
+                self.end(1, 1);
+            }
+        }
+        // It takes long, or is over.
+        self.end(left, 0);
+        while let Some((outcome, (_, asker))) = telling.next().await {
+            asker.send(outcome).ok();
+        }
+    }
+
+    /// So many are not under way any more, and so many of them are expected back.
+    fn end(&self, ended: usize, answered: usize) {
         let mut line = self.line();
-        let waiting = mem::take(&mut line.waiting);
-        line.is_under_way = !waiting.is_empty();
-        line.is_under_way.then_some(waiting)
+        line.under_way -= ended;
+        line.answered += answered;
+        if line.under_way == 0 {
+            self.rung.notify_one();
+        }
     }
 
     fn line(&self) -> MutexGuard<'_, Line<W, O>> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Somebody waits, and nobody is in a hurry.
-fn is_idle<W, O>(waiting: &[Asked<W, O>]) -> bool {
-    !waiting.is_empty() && waiting.iter().all(|asked| asked.haste == Haste::InCompany)
-}
-
-async fn tell<O>(askers: Vec<oneshot::Sender<O>>, outcomes: impl Stream<Item = O> + Send) {
-    let mut told = std::pin::pin!(outcomes.zip(futures_util::stream::iter(askers)));
-    while let Some((outcome, asker)) = told.next().await {
-        // Whoever has gone meanwhile need not know.
-        asker.send(outcome).ok();
     }
 }
 
@@ -229,20 +289,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_asked_during_a_round_goes_with_the_next_in_order() {
         let (log, let_go) = Log::held();
-        let first = log.ask(1, Haste::Now);
+        let first: Vec<_> = (1..=5).map(|write| log.ask(write, Haste::Now)).collect();
         a_moment().await;
-        let others = [2, 3, 4].map(|write| log.ask(write, Haste::Now));
+        assert_eq!(log.rounds(), [[1, 2, 3, 4, 5]], "they came at once");
+        let [six, seven] = [6, 7].map(|write| log.ask(write, Haste::Now));
         a_moment().await;
-        assert_eq!(log.rounds(), [vec![1]]);
-        let_go.add_permits(1);
-        assert_eq!(first.await, Ok(101));
-        let_go.add_permits(1);
-        for (told, expected) in others.into_iter().zip(102..) {
+        assert_eq!(log.rounds().len(), 1, "two, and five elsewhere");
+        let eight = log.ask(8, Haste::Now);
+        a_moment().await;
+        assert_eq!(log.rounds()[1..], [[6, 7, 8]], "three are enough, though five are under way");
+        let_go.add_permits(2);
+        for (told, expected) in first.into_iter().chain([six, seven, eight]).zip(101..) {
             assert_eq!(told.await, Ok(expected));
         }
-        assert_eq!(log.rounds(), [vec![1], vec![2, 3, 4]]);
         let_go.add_permits(1);
-        assert_eq!(log.ask(5, Haste::Now).await, Ok(105), "also after all have gone");
+        assert_eq!(log.ask(9, Haste::Now).await, Ok(109), "also after all have gone");
     }
 
     #[tokio::test(start_paused = true)]
@@ -275,27 +336,30 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_round_that_takes_long_holds_nobody_up() {
         let (log, let_go) = Log::held();
-        let first = log.ask(1, Haste::Now);
+        let first: Vec<_> = (1..=3).map(|write| log.ask(write, Haste::Now)).collect();
         a_moment().await;
-        let second = log.ask(2, Haste::Now);
+        let fourth = log.ask(4, Haste::Now);
+        a_moment().await;
+        assert_eq!(log.rounds().len(), 1, "one, and three elsewhere");
         tokio::time::sleep(2 * LONG).await;
-        assert_eq!(log.rounds(), [vec![1], vec![2]]);
+        assert_eq!(log.rounds(), [vec![1, 2, 3], vec![4]]);
         let_go.add_permits(2);
-        assert_eq!((first.await, second.await), (Ok(101), Ok(102)));
+        for (told, expected) in first.into_iter().chain([fourth]).zip(101..) {
+            assert_eq!(told.await, Ok(expected));
+        }
     }
 
-    /// Of rounds among so many who ask again after so many `steps`, how many carry all of them.
-    async fn full_rounds(crowd: u32, steps: u32) -> usize {
+    /// How many rounds it takes so many who ask twenty times each, again after so many `steps`. A
+    /// round takes a millisecond.
+    async fn rounds_of(crowd: u32, steps: u32) -> usize {
         let (log, let_go) = Log::held();
         let mut askers = tokio::task::JoinSet::new();
         let log = Arc::new(log);
         for number in 0..crowd {
             let log = Arc::clone(&log);
-            // Half of them come while the first half is written.
             askers.spawn(async move {
-                if number % 2 == 1 {
-                    a_moment().await;
-                }
+                // They do not all come at once.
+                tokio::time::sleep(Duration::from_micros(u64::from(number) * 100)).await;
                 for _ in 0..20 {
                     log.ask(number, Haste::Now).await.unwrap();
                     // It has a way to go before it asks again.
@@ -315,28 +379,44 @@ mod tests {
             _ = clock => {}
             _ = askers.join_all() => {}
         }
-        log.rounds().iter().filter(|round| round.len() == crowd as usize).count()
+        log.rounds().len()
     }
 
     #[tokio::test(start_paused = true)]
     async fn those_who_were_just_answered_are_waited_for() {
-        let full = full_rounds(8, 10).await;
-        assert!(15 <= full, "{full} rounds");
+        for (crowd, steps) in [(9, 10), (32, 10 * LOOKS)] {
+            let rounds = rounds_of(crowd, steps).await;
+            // A third of all goes together, or a little more; and the first ones as they come.
+            assert!(rounds <= 3 * 20 + 12, "{rounds} rounds of {crowd}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_are_waited_for_longer_but_not_for_ever() {
-        let full = full_rounds(32, 10 * LOOKS).await;
-        assert!(15 <= full, "{full} rounds");
+    async fn who_does_not_come_back_is_not_waited_for_for_ever() {
         let log = Log::default();
-        let crowd: Vec<_> = (0..CROWD as u32).map(|number| log.ask(number, Haste::Now)).collect();
+        let many = 2 * CROWD as u32;
+        let crowd: Vec<_> = (0..many).map(|number| log.ask(number, Haste::Now)).collect();
         for told in crowd {
             told.await.unwrap();
         }
         let begun = Instant::now();
-        assert_eq!(log.ask(100, Haste::Now).await, Ok(200), "though the others do not come");
+        assert_eq!(log.ask(100, Haste::Now).await, Ok(200));
         assert!((CROWD_GRACE..3 * CROWD_GRACE).contains(&begun.elapsed()), "{:?}", begun.elapsed());
         assert_eq!(log.ask(101, Haste::Now).await, Ok(201));
         assert!(begun.elapsed() < 3 * CROWD_GRACE, "and nobody waits for them again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_a_few_nobody_waits_for_another() {
+        let (log, let_go) = Log::held();
+        let first = log.ask(1, Haste::Now);
+        a_moment().await;
+        let second = log.ask(2, Haste::Now);
+        a_moment().await;
+        let third = log.ask(3, Haste::Now);
+        a_moment().await;
+        assert_eq!(log.rounds(), [[1], [2], [3]]);
+        let_go.add_permits(3);
+        assert_eq!((first.await, second.await, third.await), (Ok(101), Ok(102), Ok(103)));
     }
 }
