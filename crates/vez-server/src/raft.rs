@@ -18,7 +18,6 @@ use openraft::errors::{Fatal, LinearizableReadError, RaftError};
 use openraft::impls::BasicNode;
 use openraft::raft::ReadPolicy;
 use openraft::{Config, Raft, SnapshotPolicy};
-use tokio::task::JoinSet;
 use vez_api::log::Command;
 use vez_api::mvccpb::Event;
 
@@ -35,8 +34,6 @@ use crate::cluster::progress::Progress;
 use crate::cluster::rounds::Rounds;
 use crate::cluster::way::Way;
 use crate::cluster::{Card, Timing, leadership};
-use crate::gathering::Gathering;
-use crate::room::Room;
 use crate::state::State;
 use crate::store::directory::{self, Directory, Identity};
 use crate::store::disk::Disk;
@@ -111,9 +108,6 @@ struct Inner {
     together: Arc<Together<Proposal, Proposed>>,
     /// Held by who changes the members.
     changing: tokio::sync::Mutex<()>,
-    /// Those who wait for another thread, if there is one; and who wakes them.
-    gathering: Option<Arc<Gathering>>,
-    _waking: JoinSet<()>,
 }
 
 /// What is asked many times at once, and answered with an entry's index.
@@ -123,7 +117,6 @@ type Questions = Rounds<Result<u64, ProposeError>>;
 struct Open {
     snapshots: Snapshots,
     writing: Writing,
-    room: Room,
     disk: Disk,
     _directory: Directory,
 }
@@ -167,17 +160,14 @@ impl Replica {
         let shared = Shared::new(snapshots.clone(), policy, kept, disk.clone());
         let shared = Arc::new(shared.among(among.is_some().then(|| links.clone())));
         let counters = Arc::new(Counters::default());
-        let room = match disk {
-            Disk::Real if among.is_none() => Room::own().map_err(start)?,
-            _ => Room::shared(),
-        };
         let (writer, writing) =
-            Writer::start(sink(engine), Arc::clone(&counters), &disk, &room).map_err(start)?;
+            Writer::start(sink(engine), Arc::clone(&counters), &disk, among.is_none())
+                .map_err(start)?;
         let config = Arc::new(config(&options, identity).map_err(start)?);
         let machine = Machine(Arc::clone(&shared));
         let log = LogStore::new(stored, writer);
         let raft = Raft::new(identity.member, config, links.clone(), log, machine);
-        let raft = room.spawn(raft).await.map_err(start)?.map_err(start)?;
+        let raft = raft.await.map_err(start)?;
         match &among {
             None => lead(&raft, identity.member).await?,
             Some(among) => leadership::gather(&raft, identity.member, &among.members)
@@ -185,11 +175,9 @@ impl Replica {
                 .map_err(OpenError::Start)?,
         }
         let (announce, leadership) = watched::channel(Leadership::default());
-        room.spawn(leadership::announce(raft.clone(), identity.member, links.clone(), announce));
-        room.spawn(snapshot_when_due(raft.clone(), Arc::clone(&shared)));
-        let gathering = room.is_own().then(Arc::<Gathering>::default);
-        let waking = gathering.iter().cloned().map(Gathering::wake_all).collect();
-        let open = Mutex::new(Some(Open { snapshots, writing, room, disk, _directory: directory }));
+        tokio::spawn(leadership::announce(raft.clone(), identity.member, links.clone(), announce));
+        tokio::spawn(snapshot_when_due(raft.clone(), Arc::clone(&shared)));
+        let open = Mutex::new(Some(Open { snapshots, writing, disk, _directory: directory }));
         let inner = Inner {
             raft,
             shared,
@@ -207,8 +195,6 @@ impl Replica {
             confirmations: Arc::default(),
             together: Arc::default(),
             changing: tokio::sync::Mutex::default(),
-            gathering,
-            _waking: waking,
         };
         let replica = Self { inner: Arc::new(inner) };
         if among.is_some() {
@@ -441,14 +427,13 @@ impl Replica {
             links.close();
         }
         let open = self.inner.open.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Open { snapshots, writing, room, disk, _directory }) = open {
+        if let Some(Open { snapshots, writing, disk, _directory }) = open {
             let close = move || {
                 snapshots.close();
                 Ok(())
             };
             let closed = disk.work(close).await;
-            let closed = closed.and(writing.close().await);
-            if let Err(error) = closed.and(room.close().await) {
+            if let Err(error) = closed.and(writing.close().await) {
                 tracing::error!("the log was not closed in order: {error}");
             }
         }

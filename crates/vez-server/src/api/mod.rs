@@ -86,9 +86,7 @@ impl Service {
 
     /// Puts a command to the log; the answer comes when it is durable.
     async fn propose<A: Answer>(&self, command: Command) -> Result<A, Status> {
-        let answer = self.write(command, Haste::Now).await;
-        self.replica.counters().answer();
-        answer
+        self.write(command, Haste::Now).await
     }
 
     /// The same for somebody who will not be answered yet.

@@ -55,8 +55,7 @@ impl Service {
         let request = taking(&key, value, lease, self.replica.has_peers());
         self.fits(&request)?;
         // Who has to wait for another anyway can wait for whoever else has something to write.
-        let is_held =
-            self.replica.has_peers() && self.replica.read(|state| state.first(&prefix).is_some());
+        let is_held = self.replica.read(|state| state.first(&prefix).is_some());
         let haste = if is_held { Haste::InCompany } else { Haste::Now };
         let service = self.clone();
         // A client that goes away while the log is written must not leave a place behind that
@@ -138,7 +137,6 @@ impl Place {
                 // Over by the clock, and only not ended yet: it would be taken away at once.
                 Err(_) if self.service.lessor.is_over(self.lease) => return Err(expired()),
                 Err(revision) => {
-                    self.service.replica.counters().answer();
                     return Ok(self.service.header(revision));
                 }
                 // Whoever is not told any more looks again.

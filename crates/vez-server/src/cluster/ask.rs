@@ -138,7 +138,8 @@ impl Replica {
         haste: Haste,
     ) -> Result<Response, ProposeError> {
         if !self.has_peers() {
-            return self.propose(command).await;
+            let written = self.propose_here(Proposal::new(command), haste).await;
+            return written.map(|(response, _)| response);
         }
         let (patience, limit) = (self.patience(), self.limit());
         let proposal = Proposal::new(command);

@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use futures_util::{Stream, StreamExt as _};
-use openraft::errors::{ClientWriteError, Fatal, RaftError};
+use openraft::errors::{ClientWriteError, Fatal};
 use vez_api::log::Command;
 
 use super::{Haste, ProposeError, Replica};
@@ -24,18 +24,8 @@ impl Replica {
         if let Some(so_far) = self.hangs() {
             return Err(ProposeError::Hangs(so_far));
         }
-        let Some(gathering) = &self.inner.gathering else {
-            let mut outcomes = pin!(self.propose_all([(proposal, haste)]));
-            return outcomes.next().await.unwrap_or(Err(ProposeError::Stopping));
-        };
-        // Where it is: it is too large to be carried about.
-        let write = pin!(self.raft().client_write(proposal));
-        let written = gathering.wait(write).await;
-        let written = written.map_err(|error| match error {
-            RaftError::Fatal(fatal) => self.stopped(&fatal),
-            RaftError::APIError(error) => unwritten(error),
-        })?;
-        answer(written.data, written.log_id)
+        let mut outcomes = pin!(self.propose_all([(proposal, haste)]));
+        outcomes.next().await.unwrap_or(Err(ProposeError::Stopping))
     }
 
     /// Has many written, with whatever else is written; says of each what became of it, one after

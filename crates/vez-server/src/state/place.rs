@@ -1,7 +1,7 @@
 //! Places in a line, which are keys: taken, or found, and given up.
 //!
-//! Transactions could say the same, as those of etcd's clients do. The log, the disk and each other
-//! member carry every one of them, and most of such a transaction would be the key, again and again.
+//! Transactions could say the same, as those of etcd's clients do. But the log, the disk and each
+//! other member carry every one, and most of such a transaction is the key, again and again.
 
 use vez_api::etcdserverpb::PutRequest;
 use vez_api::log::{Leave, Left, Take, Taken};

@@ -260,7 +260,6 @@ mod tests {
     use super::super::machine::{Machine, Policy, Shared};
     use super::super::snapshot::Snapshots;
     use super::*;
-    use crate::room::Room;
 
     struct Stores;
 
@@ -281,8 +280,7 @@ mod tests {
             let directory = std::env::temp_dir().join(name);
             fs::create_dir_all(&directory).unwrap();
             let (engine, stored) = Engine::open(&directory.join("log")).unwrap();
-            let (writer, _) =
-                Writer::start(engine, Arc::default(), &Disk::Real, &Room::shared()).unwrap();
+            let (writer, _) = Writer::start(engine, Arc::default(), &Disk::Real, true).unwrap();
             let policy = Policy { entries: u64::MAX, fold: 0, bytes: u64::MAX };
             let shared = Shared::new(Snapshots::new(&directory), policy, None, Disk::Real);
             let log = LogStore::new(stored, writer);

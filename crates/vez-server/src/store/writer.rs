@@ -1,5 +1,6 @@
 //! The one who writes the log: whatever was handed over while the disk was waited for shares the
-//! next `fdatasync`. It is a thread, or a task where waiting harms nobody.
+//! next `fdatasync`. It is a thread, since whoever talks must not wait for a disk; a simulated disk
+//! is waited for in a task.
 //!
 //! After the first error nothing more is written: what the disk holds is then unknown, and a later
 //! success would hide the gap. A panic is such an error too.
@@ -22,21 +23,13 @@ use tokio::time::Instant;
 use super::Types;
 use super::disk::{Disk, Latency};
 use super::engine::{Change, Engine};
-use crate::room::Room;
 use crate::seen::meter::Histogram;
 
 /// How much may share one `fdatasync`: the first of a batch waits for the last.
 const BATCH_MAX: usize = 4096;
 
-/// Whoever was answered a moment ago asks again at once, as a rule. If fewer have come than were
-/// answered, they are waited for this long: one that came a little later would wait for two writes.
-/// Where so many wait already, there is enough to do, and the others have their turn meanwhile.
-/// Among several members, who leads waits for them before it has anybody write.
-const GATHER: Duration = Duration::from_micros(40);
-const CROWD: u64 = 12;
-
-/// Whoever was answered alone asks again within this, as a rule. Until then the thread does not
-/// sleep: to be woken would take it about half as long as the disk takes.
+/// Whoever was answered alone asks again within this, as a rule. Until then the thread of a member
+/// that is alone does not sleep: to be woken would take it about half as long as the disk takes.
 const LINGER: Duration = Duration::from_micros(200);
 
 /// A write that takes longer than this is worth a word, but not more often than that.
@@ -106,8 +99,6 @@ pub(crate) struct Counters {
     pub(crate) changes: AtomicU64,
     /// How long the disk took, each time.
     pub(crate) took: Histogram,
-    /// Clients that were answered since the last write was begun.
-    answered: AtomicU64,
     opened: Instant,
     /// When the write under way was begun, in microseconds after the log was opened; or [`IDLE`].
     begun: AtomicU64,
@@ -122,7 +113,6 @@ impl Default for Counters {
             syncs: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             took: Histogram::quick(),
-            answered: AtomicU64::new(0),
             opened: Instant::now(),
             begun: AtomicU64::new(IDLE),
             failure: OnceLock::new(),
@@ -141,11 +131,6 @@ impl Counters {
     /// Why nothing is written any more.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
-    }
-
-    /// A client was answered that waited for something to be written.
-    pub(crate) fn answer(&self) {
-        self.answered.fetch_add(1, Ordering::Relaxed);
     }
 
     fn begin(&self, changes: usize) {
@@ -181,23 +166,21 @@ impl Writer {
         sink: impl Sink + 'static,
         counters: Arc<Counters>,
         disk: &Disk,
-        room: &Room,
+        is_alone: bool,
     ) -> io::Result<(Self, Writing)> {
         let batches = Batches::new(sink, counters);
         let (queue, hand) = match disk {
-            Disk::Real if room.is_own() => {
-                let (queue, jobs) = tasks::unbounded_channel();
-                (Queue::Task(queue), Hand::Task(room.spawn(batches.run_between(jobs))))
-            }
             Disk::Real => {
                 let (queue, jobs) = mpsc::channel();
                 let name = "vez-log".to_owned();
-                let thread = thread::Builder::new().name(name).spawn(move || batches.run(&jobs))?;
+                let thread = thread::Builder::new()
+                    .name(name)
+                    .spawn(move || batches.run(&jobs, is_alone))?;
                 (Queue::Thread(queue), Hand::Thread(thread))
             }
             Disk::Simulated(latency) => {
                 let (queue, jobs) = tasks::unbounded_channel();
-                let task = room.spawn(batches.run_slowly(jobs, Arc::clone(latency)));
+                let task = tokio::spawn(batches.run_slowly(jobs, Arc::clone(latency)));
                 (Queue::Task(queue), Hand::Task(task))
             }
         };
@@ -291,31 +274,12 @@ impl<S: Sink> Batches<S> {
         Self { sink, counters, changes, waiting, outcome, slowness, is_open: true }
     }
 
-    fn run(mut self, jobs: &mpsc::Receiver<Job>) {
+    fn run(mut self, jobs: &mpsc::Receiver<Job>, is_alone: bool) {
+        let mut is_soon = false;
         while self.is_open {
-            let Ok(first) = jobs.recv() else { break };
+            let Some(first) = next(jobs, is_soon) else { break };
             self.take(std::iter::once(first).chain(jobs.try_iter()));
-            self.begin();
-            self.write();
-            self.end();
-        }
-        self.sink.close();
-    }
-
-    /// The same between other tasks, which wait meanwhile.
-    async fn run_between(mut self, mut jobs: tasks::UnboundedReceiver<Job>) {
-        let mut is_lone = false;
-        while self.is_open {
-            let Some(first) = next(&mut jobs, is_lone).await else { break };
-            // After all others that have something to do: what they write goes along.
-            tokio::task::yield_now().await;
-            self.take(std::iter::once(first).chain(waiting(&mut jobs)));
-            if self.expects_more() {
-                thread::sleep(GATHER);
-                tokio::task::yield_now().await;
-                self.take(waiting(&mut jobs));
-            }
-            is_lone = self.asked() == 1;
+            is_soon = is_alone && self.asked() == 1;
             self.begin();
             self.write();
             self.end();
@@ -357,13 +321,6 @@ impl<S: Sink> Batches<S> {
         }
     }
 
-    /// Whether somebody is likely to ask in a moment.
-    fn expects_more(&self) -> bool {
-        let answered = self.counters.answered.swap(0, Ordering::Relaxed);
-        let asked = self.asked();
-        self.is_open && asked < CROWD && asked < answered
-    }
-
     /// How much there is to write that somebody may wait for.
     fn asked(&self) -> u64 {
         let of = |change: &Change| match change {
@@ -402,17 +359,16 @@ impl<S: Sink> Batches<S> {
 }
 
 /// Looks for what comes without sleeping, if it comes soon; then waits for it.
-async fn next(jobs: &mut tasks::UnboundedReceiver<Job>, is_soon: bool) -> Option<Job> {
+fn next(jobs: &mpsc::Receiver<Job>, is_soon: bool) -> Option<Job> {
     let since = Instant::now();
     while is_soon && since.elapsed() < LINGER {
         if let Ok(job) = jobs.try_recv() {
             return Some(job);
         }
-        // Whoever else wants to run does, be it in this thread or on this processor.
+        // Whoever else wants to run does.
         thread::yield_now();
-        tokio::task::yield_now().await;
     }
-    jobs.recv().await
+    jobs.recv().ok()
 }
 
 fn waiting(jobs: &mut tasks::UnboundedReceiver<Job>) -> impl Iterator<Item = Job> {
@@ -435,9 +391,7 @@ fn reason(panic: &(dyn Any + Send)) -> &str {
 pub(crate) mod tests {
     use std::sync::{Condvar, Mutex};
 
-    use openraft::EntryPayload;
-
-    use super::super::{Entry, LogId, Vote};
+    use super::super::Vote;
     use super::*;
 
     /// A disk that hangs while its gate is shut.
@@ -487,7 +441,7 @@ pub(crate) mod tests {
         let counters = Arc::new(Counters::default());
         let sink = Brittle(1);
         let (writer, writing) =
-            Writer::start(sink, Arc::clone(&counters), &Disk::Real, &Room::shared()).unwrap();
+            Writer::start(sink, Arc::clone(&counters), &Disk::Real, true).unwrap();
         writer.write(vote()).await.unwrap();
         assert_eq!(counters.failure(), None);
         for _ in 0..2 {
@@ -505,7 +459,7 @@ pub(crate) mod tests {
         let (gate, counters) = (Gate::default(), Arc::new(Counters::default()));
         let sink = Gated(Brittle(9), gate.clone());
         let (writer, writing) =
-            Writer::start(sink, Arc::clone(&counters), &Disk::Real, &Room::shared()).unwrap();
+            Writer::start(sink, Arc::clone(&counters), &Disk::Real, true).unwrap();
         assert_eq!(counters.under_way(), None);
         gate.set_shut(true);
         let (caller, told) = oneshot::channel();
@@ -518,34 +472,5 @@ pub(crate) mod tests {
         told.await.unwrap().unwrap();
         writing.close().await.unwrap();
         assert_eq!(counters.under_way(), None);
-    }
-
-    #[test]
-    fn as_many_are_expected_as_were_answered_since_the_last_write() {
-        let counters = Arc::new(Counters::default());
-        let mut batches = Batches::new(Brittle(9), Arc::clone(&counters));
-        let one = || std::iter::once(Job::Write(vote(), Done::Nobody));
-        batches.take(one());
-        assert!(!batches.expects_more(), "nobody was answered");
-        counters.answer();
-        assert!(!batches.expects_more(), "the one is there");
-        counters.answer();
-        counters.answer();
-        assert!(batches.expects_more());
-        assert!(!batches.expects_more(), "once");
-        counters.answer();
-        counters.answer();
-        batches.take(one());
-        assert!(!batches.expects_more(), "both are there");
-        batches.write();
-        for _ in 0..3 {
-            counters.answer();
-        }
-        let entries = (1..=3).map(|index| Entry {
-            log_id: LogId::new_term_index(1, index),
-            payload: EntryPayload::Blank,
-        });
-        batches.take(std::iter::once(Job::Write(Change::Append(entries.collect()), Done::Nobody)));
-        assert!(!batches.expects_more(), "three came as one");
     }
 }
