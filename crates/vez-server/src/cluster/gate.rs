@@ -107,7 +107,9 @@ impl Interceptor for Check {
             return Err(Status::unavailable("this member has stopped"));
         }
         let (own, member) = (self.0.cluster_id(), self.0.member_id());
-        let refusal = if id(CLUSTER) != own {
+        let refusal = if !request.metadata().contains_key(CLUSTER) {
+            "it is of another version of vez; members of one cluster must be of the same".to_owned()
+        } else if id(CLUSTER) != own {
             format!(
                 "this is cluster {own:x}, not {:x}: were the members started with different \
                  --initial-cluster or --initial-cluster-token?",

@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,9 @@ use rand::RngExt as _;
 use crate::chance::Chance;
 
 /// The layout this program writes.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
+/// The one before had fewer kinds of commands in its log, and is understood.
+const UNDERSTOOD: RangeInclusive<u64> = 2..=FORMAT;
 const LOCK: &str = "lock";
 const IDENTITY: &str = "identity";
 const LOG: &str = "log";
@@ -74,12 +77,17 @@ impl Directory {
                 identity
             }
         };
+        let is_current = is_current(path);
         let path = path.to_path_buf();
         if let Some(wanted) = cluster.filter(|wanted| *wanted != identity.cluster) {
             return Err(DirectoryError::OtherCluster { path, found: identity.cluster, wanted });
         }
         if let Some(wanted) = member.filter(|wanted| *wanted != identity.member) {
             return Err(DirectoryError::OtherMember { path, found: identity.member, wanted });
+        }
+        // Who knew only the format before must not go on with what is written from now on.
+        if !is_current && let Err(error) = write_identity(&path, identity) {
+            return Err(DirectoryError::Unusable { path, what: "written", error });
         }
         Ok(Self { path, identity, _lock: lock })
     }
@@ -146,10 +154,15 @@ pub(crate) fn identity(path: &Path) -> Result<Option<Identity>, DirectoryError> 
         line.and_then(|value| u64::from_str_radix(value.trim(), radix).ok()).ok_or_else(nameless)
     };
     match value("format ", 10)? {
-        FORMAT => {}
+        known if UNDERSTOOD.contains(&known) => {}
         found => return Err(DirectoryError::Format { path: path.to_path_buf(), found }),
     }
     Ok(Some(Identity { cluster: value("cluster ", 16)?, member: value("member ", 16)? }))
+}
+
+fn is_current(path: &Path) -> bool {
+    let text = fs::read_to_string(path.join(IDENTITY));
+    text.is_ok_and(|text| text.lines().any(|line| line == format!("format {FORMAT}")))
 }
 
 fn write_identity(path: &Path, identity: Identity) -> io::Result<()> {

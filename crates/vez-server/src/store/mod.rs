@@ -95,8 +95,11 @@ impl Proposal {
         Self(Arc::new(Content { command, encoded, mark: None, record: OnceLock::new() }))
     }
 
-    pub(crate) fn decode(encoded: Bytes, mark: Option<Mark>) -> Result<Self, prost::DecodeError> {
+    pub(crate) fn decode(encoded: Bytes, mark: Option<Mark>) -> Result<Self, Damage> {
         let command = Command::decode(encoded.clone())?;
+        if command.command.is_none() {
+            return Err(Damage::Content("it holds a command that is not known here".to_owned()));
+        }
         Ok(Self(Arc::new(Content { command, encoded, mark, record: OnceLock::new() })))
     }
 

@@ -226,6 +226,16 @@ mod tests {
     }
 
     #[test]
+    fn a_command_of_a_later_version_is_refused_and_not_taken_for_nothing() {
+        let id = Some(LogId::new_term_index(1, 1).into());
+        // A field with a number that no command has yet.
+        let command = Some(Bytes::from_static(&[0xfa, 0x3f, 0]));
+        let record = EntryRecord { id, command, ..EntryRecord::default() };
+        let refused = decode_entry(&record.encode_to_vec().into()).unwrap_err().to_string();
+        assert!(refused.contains("not known here"), "{refused}");
+    }
+
+    #[test]
     fn an_entry_is_encoded_once_and_anew_where_it_has_another_place() {
         let put = PutRequest { key: "k".into(), ..PutRequest::default() };
         let proposal = Proposal::new(Command { command: Some(command::Command::Put(put)) });
