@@ -403,18 +403,15 @@ impl Replica {
     }
 
     fn stopped(&self, fatal: &Fatal<Types>) -> ProposeError {
-        match fatal {
-            Fatal::StorageError(error) if self.has_peers() => {
-                ProposeError::DiskOfOne(error.to_string())
-            }
-            Fatal::StorageError(error) => ProposeError::Disk(error.to_string()),
+        let why = match fatal {
+            Fatal::StorageError(error) => Some(error.to_string()),
             // Of many that were asked together, none is told why it stopped.
-            _ if self.has_peers() && self.inner.counters.failure().is_some() => {
-                ProposeError::DiskOfOne(
-                    self.inner.counters.failure().unwrap_or_default().to_owned(),
-                )
-            }
-            Fatal::Panicked | Fatal::Stopped => ProposeError::Stopping,
+            Fatal::Panicked | Fatal::Stopped => self.inner.counters.failure().map(str::to_owned),
+        };
+        match why {
+            Some(why) if self.has_peers() => ProposeError::DiskOfOne(why),
+            Some(why) => ProposeError::Disk(why),
+            None => ProposeError::Stopping,
         }
     }
 

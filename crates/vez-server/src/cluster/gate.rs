@@ -295,3 +295,37 @@ fn unwritten(error: io::Error) -> Status {
         _ => Status::unavailable(format!("a snapshot cannot be written: {error}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::raft::Options;
+
+    #[tokio::test]
+    async fn members_are_heard_that_know_the_cluster_this_member_and_the_same_words() {
+        let directory = std::env::temp_dir().join(format!("vez-gate-{}", std::process::id()));
+        let options = Options { cluster: Some(0xc), member: Some(7), ..Options::new(&directory) };
+        let replica = Replica::open(options).await.unwrap();
+        let mut check = Check(replica.clone());
+        let mut said = |head: &[(&'static str, &'static str)]| {
+            let mut request = Request::new(());
+            for (name, value) in head {
+                request.metadata_mut().insert(*name, value.parse().unwrap());
+            }
+            check.call(request).err().map(|status| status.message().to_owned())
+        };
+        assert_eq!(said(&[(CLUSTER, "c"), (FROM, "8"), (TO, "7")]), None);
+        for (head, refusal) in [
+            ([(CLUSTER, "c"), (FROM, "8"), (TO, "9")], "this is member 7, not 9"),
+            ([(CLUSTER, "d"), (FROM, "8"), (TO, "7")], "this is cluster c, not d"),
+            ([("vez-cluster", "c"), (FROM, "8"), (TO, "7")], "another version of vez"),
+        ] {
+            let why = said(&head).unwrap_or_default();
+            assert!(why.contains(refusal), "{why}");
+        }
+        replica.shutdown().await;
+        fs::remove_dir_all(directory).unwrap();
+    }
+}
