@@ -55,7 +55,7 @@ impl Service {
         let request = taking(&key, value, lease, self.replica.has_peers());
         self.fits(&request)?;
         // Who has to wait for another anyway can wait for whoever else has something to write.
-        let is_held = self.replica.read(|state| state.first(&prefix).is_some());
+        let is_held = self.replica.read(|state| state.line(&prefix).next().is_some());
         let haste = if is_held { Haste::InCompany } else { Haste::Now };
         let service = self.clone();
         // A client that goes away while the log is written must not leave a place behind that

@@ -100,6 +100,9 @@ impl Queues {
     /// The greatest create revision below the given one; of several, the smallest key.
     pub(super) fn ahead(&self, prefix: &[u8], create_revision: i64) -> Option<&Place> {
         let under_prefix = |place: &&Place| place.key.starts_with(prefix);
+        if self.is_alone(prefix, create_revision) {
+            return None;
+        }
         let best = |directory: Bytes| {
             let last = self
                 .standing(directory.clone(), create_revision)
@@ -113,6 +116,16 @@ impl Queues {
         places.max_by(|one, other| {
             one.create_revision.cmp(&other.create_revision).then_with(|| other.key.cmp(&one.key))
         })
+    }
+
+    /// Whether nobody but this one, if anybody, stands anywhere under a directory: most often so.
+    fn is_alone(&self, directory: &[u8], create_revision: i64) -> bool {
+        let from = Place::edge(Bytes::copy_from_slice(directory), i64::MIN);
+        let mut under = self.places.range(from..);
+        let mut next = || under.next().filter(|place| place.key.starts_with(directory));
+        directory.ends_with(b"/")
+            && next().is_none_or(|first| create_revision <= first.create_revision)
+            && next().is_none()
     }
 
     /// Those in a directory with a create revision below the given one.
