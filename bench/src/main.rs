@@ -25,6 +25,7 @@ use std::time::Duration;
 const USAGE: &str =
     "usage: vez-bench sim|check|cluster|lab|log|net|serve [--quick] [--format table|json]
        vez-bench serve --only own|line|watch|held [--quick] [--format table|json]
+       vez-bench cluster --only load|gone [--quick] [--format table|json]
        vez-bench cluster --soak MINUTES";
 
 fn main() -> ExitCode {
@@ -51,7 +52,12 @@ fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
             cluster::soak(Duration::from_secs(60 * minutes))?;
             return Ok(ExitCode::SUCCESS);
         }
-        Some("cluster") => cluster::measure,
+        Some("cluster") if words.clone().next() == Some("--only") => match words.nth(1) {
+            Some("load") => |scale| cluster::measure(&[cluster::Part::Load], scale),
+            Some("gone") => |scale| cluster::measure(&[cluster::Part::Gone], scale),
+            _ => anyhow::bail!(USAGE),
+        },
+        Some("cluster") => |scale| cluster::measure(&cluster::Part::ALL, scale),
         Some("lab") => lab::measure,
         Some("log") => log::measure,
         Some("net") => net::measure,

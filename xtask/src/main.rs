@@ -18,7 +18,8 @@ usage: cargo xtask COMMAND
   bench sim         how fast the simulator is, as ratios (--quick for a first look)
   bench check       how fast the checker is, against stateright and SPIN (--quick)
   bench cluster     three members of the service against three of etcd and of ZooKeeper, and how
-                    long a leader that goes is missed (--quick); or --soak MINUTES: random faults
+                    long a leader that goes is missed (--quick, --only load|gone); or --soak
+                    MINUTES: random faults
   bench lab         how smooth the lab's page is, in a real browser (--quick)
   bench log         how fast the durable log's engine is, against others (--quick)
   bench net         how fast real processes are, against bare sockets, and a soak (--quick)

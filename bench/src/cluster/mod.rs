@@ -19,13 +19,29 @@ const MEMBERS: usize = 3;
 const CROWD: usize = 64;
 const KINDS: [Kind; 3] = [Kind::Vez, Kind::Etcd, Kind::ZooKeeper];
 
-pub(crate) fn measure(scale: Scale) -> Table {
+/// What can be measured by itself.
+#[derive(Clone, Copy)]
+pub(crate) enum Part {
+    Load,
+    Gone,
+}
+
+impl Part {
+    pub(crate) const ALL: [Self; 2] = [Self::Load, Self::Gone];
+}
+
+pub(crate) fn measure(parts: &[Part], scale: Scale) -> Table {
     let mut table = Table::default();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let measured = runtime.map_err(anyhow::Error::from).and_then(|runtime| {
         runtime.block_on(async {
-            load(&mut table, scale).await?;
-            leaders_that_go(&mut table, scale).await
+            for part in parts {
+                match part {
+                    Part::Load => load(&mut table, scale).await?,
+                    Part::Gone => leaders_that_go(&mut table, scale).await?,
+                }
+            }
+            Ok(())
         })
     });
     if let Err(error) = measured {
