@@ -418,9 +418,12 @@ async fn forget_history(replica: Replica, keep: i64, full: Arc<Notify>) {
     }
 }
 
-/// Twice as much before anything is done: forgetting a little at a time is dear.
+/// As much again before anything is done, or so much: forgetting a little at a time is dear, and
+/// while much is forgotten all others wait.
 fn is_full(state: &State, keep: i64) -> bool {
-    state.compacted().saturating_add(keep.saturating_mul(2)) < state.revision()
+    const PORTION: i64 = 5_000;
+    let most = keep.saturating_add(keep.min(PORTION));
+    state.compacted().saturating_add(most) < state.revision()
 }
 
 /// What a command means for leases; and why it takes keys away, if it does.

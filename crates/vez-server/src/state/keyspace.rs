@@ -178,7 +178,8 @@ impl Keyspace {
         for version in left.into_iter().rev() {
             self.history.push_front(version);
         }
-        self.history.shrink_to_fit();
+        // Room for what comes next is not given back each time.
+        self.history.shrink_to(2 * self.history.len());
     }
 
     /// What compaction left of earlier revisions, in the order of keys.
