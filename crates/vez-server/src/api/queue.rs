@@ -201,7 +201,7 @@ fn giving_up(key: &Bytes, since: i64, among_several: bool) -> Leave {
 
 /// Deletes a key if it is still the one that was made then: a late release never releases a newer
 /// grant.
-pub(super) fn leaving(key: &Bytes, since: i64) -> Leave {
+fn leaving(key: &Bytes, since: i64) -> Leave {
     Leave { key: key.clone(), since, if_untouched: false }
 }
 
