@@ -29,6 +29,9 @@ const CROWD: usize = 12;
 /// For each who waits, so many may be elsewhere when a round begins.
 const OTHERS: usize = 2;
 const CROWD_GRACE: Duration = Duration::from_millis(1);
+/// After so many answers others have their turn. Told all at once, all would come back at once, and
+/// be written together: whoever talks and whoever writes would then wait for each other in turns.
+const BREATH: usize = 2;
 /// Who can wait for company is not left alone for longer than this.
 const ALONE: Duration = Duration::from_millis(2);
 
@@ -204,20 +207,23 @@ impl<W: Send + 'static, O: Send + 'static> Together<W, O> {
         outcomes: impl Stream<Item = O> + Send,
     ) {
         let mut left = askers.iter().filter(|(haste, _)| *haste == Haste::Now).count();
-        let mut telling = pin!(outcomes.zip(futures_util::stream::iter(askers)));
+        let mut telling = pin!(outcomes.zip(futures_util::stream::iter(askers)).enumerate());
         let until = Instant::now() + LONG;
         while let Ok(told) = timeout_at(until, telling.next()).await {
-            let Some((outcome, (haste, asker))) = told else { break };
+            let Some((before, (outcome, (haste, asker)))) = told else { break };
             // Whoever has gone meanwhile need not know.
             asker.send(outcome).ok();
             if haste == Haste::Now {
                 left -= 1;
                 self.end(1, 1);
             }
+            if before % BREATH == BREATH - 1 {
+                tokio::task::yield_now().await;
+            }
         }
         // It takes long, or is over.
         self.end(left, 0);
-        while let Some((outcome, (_, asker))) = telling.next().await {
+        while let Some((_, (outcome, (_, asker)))) = telling.next().await {
             asker.send(outcome).ok();
         }
     }
@@ -389,6 +395,28 @@ mod tests {
             // A third of all goes together, or a little more; and the first ones as they come.
             assert!(rounds <= 3 * 20 + 12, "{rounds} rounds of {crowd}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_some_are_told_others_are_written() {
+        let (log, let_go) = Log::held();
+        let log = Arc::new(log);
+        let mut askers = tokio::task::JoinSet::new();
+        for number in 0..30 {
+            let log = Arc::clone(&log);
+            askers.spawn(async move {
+                log.ask(number, Haste::Now).await.unwrap();
+                log.ask(number, Haste::Now).await.unwrap();
+            });
+        }
+        a_moment().await;
+        assert_eq!(log.rounds().len(), 1, "they came at once");
+        let_go.add_permits(1);
+        a_moment().await;
+        let second = log.rounds()[1].len();
+        assert!((10..20).contains(&second), "{second} of 30 had come back when the next began");
+        let_go.add_permits(9);
+        askers.join_all().await;
     }
 
     #[tokio::test(start_paused = true)]
