@@ -25,7 +25,7 @@ pub use self::error::{OpenError, ProposeError};
 pub use self::options::{Keeping, Options};
 pub(crate) use self::propose::Proposed;
 pub(crate) use self::together::Haste;
-use self::together::Together;
+use self::together::{Company, Together};
 
 use crate::cluster::gate::Heard;
 use crate::cluster::handover::Stage;
@@ -177,6 +177,7 @@ impl Replica {
         let (announce, leadership) = watched::channel(Leadership::default());
         tokio::spawn(leadership::announce(raft.clone(), identity.member, links.clone(), announce));
         tokio::spawn(snapshot_when_due(raft.clone(), Arc::clone(&shared)));
+        let company = if among.is_some() { Company::Half } else { Company::Third };
         let open = Mutex::new(Some(Open { snapshots, writing, disk, _directory: directory }));
         let inner = Inner {
             raft,
@@ -193,7 +194,7 @@ impl Replica {
             stage: watched::Sender::new(Stage::default()),
             questions: Arc::default(),
             confirmations: Arc::default(),
-            together: Arc::default(),
+            together: Together::new(company),
             changing: tokio::sync::Mutex::default(),
         };
         let replica = Self { inner: Arc::new(inner) };

@@ -2,9 +2,9 @@
 //!
 //! A round through a majority costs every member about the same, however much it carries; and while
 //! one is under way, there is nothing to do but for those who are not in it. So a round begins when
-//! a third of all are there: the others are in rounds that are under way, or were answered just now
-//! and ask again at once, as a rule. While some are written, others are then answered, and others
-//! ask; and whoever is alone, or one of a few, waits for nobody.
+//! a [part](Company) of all are there: the others are in rounds that are under way, or were answered
+//! just now and ask again at once, as a rule. While some are written, others are then answered, and
+//! others ask; and whoever is alone, or one of a few, waits for nobody.
 //!
 //! **Invariant:** writes are put to the log in the order in which they were asked. Nobody waits
 //! long for others, be it that members are far apart, that a disk is slow, or that they do not come
@@ -26,8 +26,6 @@ const GRACE: Duration = Duration::from_micros(60);
 const LOOKS: u32 = 64;
 /// So many are not looked for: whoever comes and makes them enough says so.
 const CROWD: usize = 12;
-/// For each who waits, so many may be elsewhere when a round begins.
-const OTHERS: usize = 2;
 const CROWD_GRACE: Duration = Duration::from_millis(1);
 /// After so many answers others have their turn. Told all at once, all would come back at once, and
 /// be written together: whoever talks and whoever writes would then wait for each other in turns.
@@ -43,6 +41,25 @@ pub(crate) enum Haste {
     InCompany,
 }
 
+/// How much company there is in a round.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Company {
+    /// A third of all: for a member that is alone, a round costs little.
+    Third,
+    /// Half of all: the more are in a round, the less is said between members.
+    Half,
+}
+
+impl Company {
+    /// For each who waits, so many may be elsewhere when a round begins.
+    fn others(self) -> usize {
+        match self {
+            Self::Third => 2,
+            Self::Half => 1,
+        }
+    }
+}
+
 /// What is written, and what comes of it.
 #[derive(Debug)]
 pub(crate) struct Together<W, O> {
@@ -53,6 +70,7 @@ pub(crate) struct Together<W, O> {
 
 #[derive(Debug)]
 struct Line<W, O> {
+    company: Company,
     /// Somebody begins rounds.
     is_carried: bool,
     waiting: Vec<Asked<W, O>>,
@@ -71,20 +89,12 @@ struct Asked<W, O> {
     asker: oneshot::Sender<O>,
 }
 
-impl<W, O> Default for Line<W, O> {
-    fn default() -> Self {
-        let waiting = Vec::new();
-        Self { is_carried: false, waiting, hurried: 0, under_way: 0, answered: 0 }
-    }
-}
-
-impl<W, O> Default for Together<W, O> {
-    fn default() -> Self {
-        Self { line: Mutex::default(), rung: Notify::new() }
-    }
-}
-
 impl<W, O> Line<W, O> {
+    fn new(company: Company) -> Self {
+        let waiting = Vec::new();
+        Self { company, is_carried: false, waiting, hurried: 0, under_way: 0, answered: 0 }
+    }
+
     fn join(&mut self, write: W, haste: Haste) -> oneshot::Receiver<O> {
         let (asker, told) = oneshot::channel();
         self.waiting.push(Asked { write, haste, asker });
@@ -98,7 +108,7 @@ impl<W, O> Line<W, O> {
     }
 
     fn is_due(&self) -> bool {
-        0 < self.hurried && self.elsewhere() <= OTHERS * self.hurried
+        0 < self.hurried && self.elsewhere() <= self.company.others() * self.hurried
     }
 
     /// All who wait. If nobody does, nobody begins rounds from now on.
@@ -110,6 +120,10 @@ impl<W, O> Line<W, O> {
 }
 
 impl<W: Send + 'static, O: Send + 'static> Together<W, O> {
+    pub(super) fn new(company: Company) -> Arc<Self> {
+        Arc::new(Self { line: Mutex::new(Line::new(company)), rung: Notify::new() })
+    }
+
     /// Has them written with others, by `put`, which says what became of each, in order.
     pub(super) fn join<P, F, S>(
         self: &Arc<Self>,
@@ -251,7 +265,6 @@ mod tests {
     use super::*;
 
     /// A log that remembers its rounds, and says what became of one when it may.
-    #[derive(Default)]
     struct Log {
         together: Arc<Together<u32, u32>>,
         rounds: Arc<Mutex<Vec<Vec<u32>>>>,
@@ -259,10 +272,15 @@ mod tests {
     }
 
     impl Log {
+        fn new(company: Company) -> Self {
+            let (rounds, may) = (Arc::default(), Arc::default());
+            Self { together: Together::new(company), rounds, may }
+        }
+
         /// Rounds last until they are let go.
-        fn held() -> (Self, Arc<Semaphore>) {
+        fn held(company: Company) -> (Self, Arc<Semaphore>) {
             let let_go = Arc::new(Semaphore::new(0));
-            let log = Self::default();
+            let log = Self::new(company);
             *log.may.lock().unwrap() = Some(Arc::clone(&let_go));
             (log, let_go)
         }
@@ -294,7 +312,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_is_asked_during_a_round_goes_with_the_next_in_order() {
-        let (log, let_go) = Log::held();
+        let (log, let_go) = Log::held(Company::Third);
         let first: Vec<_> = (1..=5).map(|write| log.ask(write, Haste::Now)).collect();
         a_moment().await;
         assert_eq!(log.rounds(), [[1, 2, 3, 4, 5]], "they came at once");
@@ -313,8 +331,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn among_several_members_half_of_all_go_together() {
+        let (log, let_go) = Log::held(Company::Half);
+        let mut told: Vec<_> = (1..=3).map(|write| log.ask(write, Haste::Now)).collect();
+        a_moment().await;
+        told.extend([4, 5].map(|write| log.ask(write, Haste::Now)));
+        a_moment().await;
+        assert_eq!(log.rounds(), [[1, 2, 3]], "two, and three elsewhere");
+        told.push(log.ask(6, Haste::Now));
+        a_moment().await;
+        assert_eq!(log.rounds(), [[1, 2, 3], [4, 5, 6]]);
+        let_go.add_permits(2);
+        for (told, expected) in told.into_iter().zip(101..) {
+            assert_eq!(told.await, Ok(expected));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn who_can_wait_goes_with_who_cannot() {
-        let log = Log::default();
+        let log = Log::new(Company::Third);
         let patient = [1, 2].map(|write| log.ask(write, Haste::InCompany));
         a_moment().await;
         assert!(log.rounds().is_empty(), "nobody is in a hurry");
@@ -327,7 +362,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_can_wait_is_not_left_alone() {
-        let log = Log::default();
+        let log = Log::new(Company::Third);
         let begun = Instant::now();
         assert_eq!(log.ask(1, Haste::InCompany).await, Ok(101));
         assert!((ALONE..3 * ALONE).contains(&begun.elapsed()), "{:?}", begun.elapsed());
@@ -341,7 +376,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_round_that_takes_long_holds_nobody_up() {
-        let (log, let_go) = Log::held();
+        let (log, let_go) = Log::held(Company::Third);
         let first: Vec<_> = (1..=3).map(|write| log.ask(write, Haste::Now)).collect();
         a_moment().await;
         let fourth = log.ask(4, Haste::Now);
@@ -358,7 +393,7 @@ mod tests {
     /// How many rounds it takes so many who ask twenty times each, again after so many `steps`. A
     /// round takes a millisecond.
     async fn rounds_of(crowd: u32, steps: u32) -> usize {
-        let (log, let_go) = Log::held();
+        let (log, let_go) = Log::held(Company::Third);
         let mut askers = tokio::task::JoinSet::new();
         let log = Arc::new(log);
         for number in 0..crowd {
@@ -399,7 +434,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn while_some_are_told_others_are_written() {
-        let (log, let_go) = Log::held();
+        let (log, let_go) = Log::held(Company::Third);
         let log = Arc::new(log);
         let mut askers = tokio::task::JoinSet::new();
         for number in 0..30 {
@@ -421,7 +456,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_does_not_come_back_is_not_waited_for_for_ever() {
-        let log = Log::default();
+        let log = Log::new(Company::Third);
         let many = 2 * CROWD as u32;
         let crowd: Vec<_> = (0..many).map(|number| log.ask(number, Haste::Now)).collect();
         for told in crowd {
@@ -436,7 +471,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn of_a_few_nobody_waits_for_another() {
-        let (log, let_go) = Log::held();
+        let (log, let_go) = Log::held(Company::Third);
         let first = log.ask(1, Haste::Now);
         a_moment().await;
         let second = log.ask(2, Haste::Now);
