@@ -38,7 +38,14 @@ impl Times {
 
     /// When a revision was made; and whether that is known, or only that it was not later.
     pub(crate) fn when(&self, revision: i64) -> (Duration, bool) {
-        let after = self.marks.partition_point(|(marked, _)| *marked <= revision);
+        // What was made lately is asked for most: the search goes from the end, in ever longer steps.
+        let (mut from, mut step) = (self.marks.len(), 1);
+        while 0 < from && revision < self.marks[from - 1].0 {
+            from = from.saturating_sub(step);
+            step *= 2;
+        }
+        let from = from.saturating_sub(1);
+        let after = from + self.marks[from..].partition_point(|(marked, _)| *marked <= revision);
         let (_, at) = self.marks[after.saturating_sub(1)];
         (at, self.marks[0].0 < revision)
     }

@@ -169,11 +169,12 @@ impl Keyspace {
         }
         let past: Vec<_> = self.history.drain(..touched).collect();
         // A transaction may write and then delete a key: of its revision, only the end is left.
-        let is_left = |version: &Arc<KeyValue>| {
+        let is_oldest = |version: &Arc<KeyValue>| {
             let chain = self.chain(&version.key);
-            version.mod_revision == revision
-                && chain.is_some_and(|chain| Arc::ptr_eq(chain.oldest(), version))
+            chain.is_some_and(|chain| Arc::ptr_eq(chain.oldest(), version))
         };
+        let is_left =
+            |version: &Arc<KeyValue>| version.mod_revision == revision && is_oldest(version);
         let left: Vec<_> = past.into_iter().filter(is_left).collect();
         for version in left.into_iter().rev() {
             self.history.push_front(version);
