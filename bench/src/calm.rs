@@ -3,7 +3,14 @@
 //! which that happened much is had again.
 
 use std::fs;
+use std::num::NonZero;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use rustix::thread::{CpuSet, gettid, sched_setaffinity};
 
 use crate::measure::Rates;
 
@@ -82,22 +89,95 @@ impl Calm {
     }
 }
 
-/// What the host has taken, looked at now and then: nobody waits for a server that does not run.
-#[derive(Default)]
-pub(crate) struct Pauses(Vec<(Instant, u64)>);
+/// So often it is looked whether a processor still runs.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// When a processor stood still. Not every host says what it takes; but whoever sleeps for a moment
+/// on each processor, and runs at once when it wakes, whoever else does, wakes up late when it was
+/// taken away.
+pub(crate) struct Pauses {
+    seen: Arc<Mutex<Vec<Pause>>>,
+    is_over: Arc<AtomicBool>,
+    watchers: Vec<JoinHandle<()>>,
+}
+
+/// From when to when.
+type Pause = (Instant, Instant);
 
 impl Pauses {
-    pub(crate) fn look(&mut self) {
-        self.0.push((Instant::now(), stolen()));
+    /// Looks from now on. Whoever may not go before all others would take them for pauses, and sees
+    /// nothing.
+    pub(crate) fn watch() -> Self {
+        let (seen, is_over) = (Arc::<Mutex<Vec<Pause>>>::default(), Arc::<AtomicBool>::default());
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let watchers = (0..processors).map(|processor| {
+            let (seen, is_over) = (Arc::clone(&seen), Arc::clone(&is_over));
+            std::thread::spawn(move || {
+                let mut here = CpuSet::new();
+                here.set(processor);
+                if sched_setaffinity(None, &here).is_err() || !go_first() {
+                    return;
+                }
+                while !is_over.load(Ordering::Relaxed) {
+                    let due = Instant::now() + LOOK;
+                    std::thread::sleep(LOOK);
+                    let woken = Instant::now();
+                    if LOOK < woken - due {
+                        seen.lock().unwrap_or_else(PoisonError::into_inner).push((due, woken));
+                    }
+                }
+            })
+        });
+        let watchers = watchers.collect();
+        Self { seen, is_over, watchers }
     }
 
-    /// How much it took at most of what was done one after the other between two moments.
+    /// All that were seen.
+    pub(crate) fn end(mut self) -> Taken {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.watchers.drain(..).for_each(|watcher| watcher.join().expect("it only looks"));
+        let mut pauses =
+            std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        pauses.sort_unstable();
+        Taken::of(&pauses)
+    }
+}
+
+/// In real time, which takes being root.
+fn go_first() -> bool {
+    let thread = gettid().as_raw_nonzero().to_string();
+    let done = Command::new("chrt").args(["--fifo", "--pid", "50", &thread]).output();
+    done.is_ok_and(|output| output.status.success())
+}
+
+impl Drop for Pauses {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What was taken of what is done one after the other, by whoever has to wait for whoever stands
+/// still: pauses of several processors at the same time count once.
+pub(crate) struct Taken(Vec<Pause>);
+
+impl Taken {
+    fn of(pauses: &[Pause]) -> Self {
+        let mut apart: Vec<Pause> = Vec::new();
+        for &(since, until) in pauses {
+            match apart.last_mut() {
+                Some((_, end)) if since <= *end => *end = until.max(*end),
+                _ => apart.push((since, until)),
+            }
+        }
+        Self(apart)
+    }
+
+    /// How much of it between two moments.
     pub(crate) fn between(&self, since: Instant, until: Instant) -> Duration {
-        let Self(looks) = self;
-        let before = looks.partition_point(|(at, _)| *at <= since).saturating_sub(1);
-        let after = looks.partition_point(|(at, _)| *at < until).min(looks.len() - 1);
-        let taken = looks[after].1.saturating_sub(looks[before].1);
-        Duration::from_secs_f64(taken as f64 / TICKS)
+        let Self(pauses) = self;
+        let first = pauses.partition_point(|(_, end)| *end <= since);
+        let within = pauses[first..].iter().take_while(|(begin, _)| *begin < until);
+        within.map(|&(begin, end)| end.min(until) - begin.max(since)).sum()
     }
 }
 
@@ -127,7 +207,7 @@ const STOLEN: usize = 7;
 fn of_all(text: &str, which: &[usize]) -> u64 {
     let all = text.lines().next().and_then(|line| line.strip_prefix("cpu ")).unwrap_or("");
     let numbers: Vec<u64> = all.split_whitespace().flat_map(str::parse).collect();
-    which.iter().flat_map(|place| numbers.get(*place)).sum()
+    which.iter().filter_map(|place| numbers.get(*place)).sum()
 }
 
 #[cfg(test)]
@@ -154,9 +234,13 @@ mod tests {
     fn what_was_taken_while_somebody_waited_is_known() {
         let begun = Instant::now();
         let at = |ms| begun + Duration::from_millis(ms);
-        let pauses = Pauses(vec![(at(0), 7), (at(10), 7), (at(20), 9), (at(30), 12)]);
-        let taken = |since, until| pauses.between(at(since), at(until)).as_millis();
-        assert_eq!([taken(0, 10), taken(1, 9), taken(5, 12), taken(12, 19)], [0, 0, 20, 20]);
-        assert_eq!([taken(0, 30), taken(25, 99), taken(40, 99)], [50, 30, 0]);
+        let pauses = [(10, 15), (12, 17), (16, 16), (30, 40)];
+        let taken = Taken::of(&pauses.map(|(since, until)| (at(since), at(until))));
+        let between = |since, until| taken.between(at(since), at(until)).as_millis();
+        assert_eq!([between(0, 9), between(0, 10), between(17, 30), between(40, 99)], [0; 4]);
+        assert_eq!(
+            [between(0, 99), between(14, 16), between(5, 11), between(16, 32)],
+            [17, 2, 1, 3]
+        );
     }
 }

@@ -114,7 +114,7 @@ async fn own_locks(
 async fn one_lock(table: &mut Table, clusters: &[Vec<Server>], scale: Scale) -> anyhow::Result<()> {
     eprintln!("measuring {RIVALS} clients of three members that want the same lock …");
     let span = Duration::from_millis(scale.pick(5_000, 2_000).into());
-    let [rates, _] = hand_over(&services(clusters), RIVALS, scale.pick(5, 2), span).await?;
+    let [rates, ..] = hand_over(&services(clusters), RIVALS, scale.pick(5, 2), span).await?;
     let name = format!("three members: hand-overs, {RIVALS} clients, one lock");
     beside(table, &kinds(clusters), (&name, "/s"), &rates, &[(Kind::Etcd, Target::AtLeast(10.0))]);
     Ok(())

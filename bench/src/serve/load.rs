@@ -11,9 +11,6 @@ use crate::measure::Rates;
 use super::client::Client;
 use super::servers::Server;
 
-/// How often it is looked at what the host takes, while somebody waits.
-const LOOK: Duration = Duration::from_millis(5);
-
 /// What came of a span under load.
 struct Load {
     /// Locked and unlocked, a second.
@@ -111,17 +108,19 @@ pub(crate) async fn alone(
 }
 
 /// Has services take turns with so many clients that want one lock: how many hand-overs each makes
-/// a second, and how long somebody waited at most, in turns.
+/// a second, how long somebody waited at most, in turns, and as the clock says it, in turns and in
+/// milliseconds.
 pub(crate) async fn hand_over(
     services: &[&[Server]],
     size: usize,
     rounds: u32,
     span: Duration,
-) -> anyhow::Result<[Vec<Rates>; 2]> {
+) -> anyhow::Result<[Vec<Rates>; 4]> {
     calm::in_turns(services.len(), rounds, async |place, round| {
         let name = format!("same-{round}");
         let outcome = struggle(services[place], &name, size, span).await?;
-        Ok([outcome.hand_overs, outcome.longest_wait])
+        let Struggle { hand_overs, longest_wait, by_the_clock, clock_ms } = outcome;
+        Ok([hand_overs, longest_wait, by_the_clock, clock_ms])
     })
     .await
 }
@@ -133,6 +132,9 @@ struct Struggle {
     /// The longest anybody waited, in turns: 1 is the time that the others need at the mean. What
     /// the host took meanwhile does not count.
     longest_wait: f64,
+    /// With that, and the same in milliseconds.
+    by_the_clock: f64,
+    clock_ms: f64,
 }
 
 /// As many at each of these servers, which are one service.
@@ -146,8 +148,7 @@ async fn struggle(
     for (id, server) in (0..size).zip(servers.iter().cycle()) {
         clients.push(Client::connect(server, name, id).await?);
     }
-    let mut pauses = Pauses::default();
-    pauses.look();
+    let pauses = Pauses::watch();
     let began = Instant::now();
     let waits = Arc::new(Mutex::new(Vec::new()));
     let mut tasks = JoinSet::new();
@@ -164,23 +165,21 @@ async fn struggle(
             anyhow::Ok(())
         });
     }
-    let mut looks = tokio::time::interval(LOOK);
-    loop {
-        tokio::select! {
-            done = tasks.join_next() => match done {
-                Some(done) => done??,
-                None => break,
-            },
-            _ = looks.tick() => pauses.look(),
-        }
+    while let Some(done) = tasks.join_next().await {
+        done??;
     }
     let took = began.elapsed().as_secs_f64();
-    pauses.look();
+    let taken = pauses.end();
     let waits = waits.lock().unwrap_or_else(PoisonError::into_inner);
     let hand_overs = waits.len() as f64 / took;
-    let waited = |&(since, until): &(Instant, Instant)| {
-        (until - since).saturating_sub(pauses.between(since, until))
+    let longest = |wait: &dyn Fn(Instant, Instant) -> Duration| {
+        let waits = waits.iter().map(|&(since, until)| wait(since, until));
+        waits.max().unwrap_or_default().as_secs_f64()
     };
-    let longest = waits.iter().map(waited).max().map_or(0.0, |longest| longest.as_secs_f64());
-    Ok(Struggle { hand_overs, longest_wait: longest * hand_overs / (size - 1) as f64 })
+    let in_turns = |seconds: f64| seconds * hand_overs / (size - 1) as f64;
+    let clocked = longest(&|since, until| until - since);
+    let waited =
+        longest(&|since, until| (until - since).saturating_sub(taken.between(since, until)));
+    let (longest_wait, by_the_clock) = (in_turns(waited), in_turns(clocked));
+    Ok(Struggle { hand_overs, longest_wait, by_the_clock, clock_ms: 1_000.0 * clocked })
 }

@@ -101,32 +101,46 @@ fn kinds(servers: &[Server]) -> Vec<Kind> {
     servers.iter().map(|server| server.kind).collect()
 }
 
+/// Crowds of these sizes; those in one row take turns with each other, too.
+const CROWDS: [&[usize]; 3] = [&[1], &[16], &[64, 256]];
+
 async fn own_locks(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
     let servers = start(&[Kind::Vez, Kind::Etcd, Kind::ZooKeeper, Kind::Redis], table)?;
     let span = Duration::from_millis(scale.pick(3_000, 1_000).into());
-    let mut ours = Vec::new();
-    for size in [1, 16, 64, 256] {
-        eprintln!("measuring {size} clients with locks of their own …");
+    let mut ours = Rates::default();
+    for sizes in CROWDS {
+        eprintln!("measuring {sizes:?} clients with locks of their own …");
         let mut crowds = Vec::new();
-        for server in &servers {
-            crowds.push(Crowd::gather(slice::from_ref(server), size).await?);
+        for size in sizes {
+            for server in &servers {
+                crowds.push(Crowd::gather(slice::from_ref(server), *size).await?);
+            }
         }
-        let [mut rates, medians] = compete(&mut crowds, scale.pick(7, 3), span).await?;
-        if size == 1 {
-            let name = ("lock and unlock, 1 client, median", "ms");
-            beside(table, &kinds(&servers), name, &medians, &[(Kind::Etcd, Target::AtMost(0.6))]);
+        let [rates, medians] = compete(&mut crowds, scale.pick(7, 3), span).await?;
+        let rates = rates.chunks(servers.len());
+        for ((size, rates), medians) in sizes.iter().zip(rates).zip(medians.chunks(servers.len())) {
+            beside_own(table, *size, &servers, [rates, medians]);
+            if *size == 256 {
+                let (figure, few) =
+                    ((rates[0].median(), CYCLES), ("vez, 64 clients", ours.median()));
+                let (name, collapse) = ("lock and unlock, 256 clients", Target::AtLeast(1.0));
+                table.compare(name, figure, few, rates[0].over(&ours), Some(collapse));
+            }
+            ours = rates[0].clone();
         }
-        let name = format!("lock and unlock, {size} clients");
-        let targets = [(Kind::Etcd, Target::AtLeast(5.0)), (Kind::ZooKeeper, Target::AtLeast(2.0))];
-        let targets = if size == 64 { &targets[..] } else { &[] };
-        beside(table, &kinds(&servers), (&name, CYCLES), &rates, targets);
-        ours.push(rates.swap_remove(0).median());
     }
-    let [.., few, many] = ours[..] else { return Ok(()) };
-    let against = ("vez, 64 clients", few);
-    let collapse = Some(Target::AtLeast(1.0));
-    table.compare("lock and unlock, 256 clients", (many, CYCLES), against, many / few, collapse);
     Ok(())
+}
+
+fn beside_own(table: &mut Table, size: usize, servers: &[Server], [rates, medians]: [&[Rates]; 2]) {
+    if size == 1 {
+        let name = ("lock and unlock, 1 client, median", "ms");
+        beside(table, &kinds(servers), name, medians, &[(Kind::Etcd, Target::AtMost(0.6))]);
+    }
+    let name = format!("lock and unlock, {size} clients");
+    let targets = [(Kind::Etcd, Target::AtLeast(5.0)), (Kind::ZooKeeper, Target::AtLeast(2.0))];
+    let targets = if size == 64 { &targets[..] } else { &[] };
+    beside(table, &kinds(servers), (&name, CYCLES), rates, targets);
 }
 
 async fn one_lock(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
@@ -134,11 +148,18 @@ async fn one_lock(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
     let servers = start(&[Kind::Vez, Kind::Etcd, Kind::ZooKeeper], table)?;
     let span = Duration::from_millis(scale.pick(5_000, 2_000).into());
     let services: Vec<_> = servers.iter().map(slice::from_ref).collect();
-    let [rates, waits] = hand_over(&services, RIVALS, scale.pick(5, 2), span).await?;
+    let [rates, waits, clocked, in_ms] =
+        hand_over(&services, RIVALS, scale.pick(5, 2), span).await?;
     let name = format!("hand-overs, {RIVALS} clients, one lock");
     beside(table, &kinds(&servers), (&name, "/s"), &rates, &[(Kind::Etcd, Target::AtLeast(10.0))]);
-    let (name, longest) = ("longest wait there, in rounds of all others", waits[0].median());
-    table.compare(name, (longest, "rounds"), ("one", 1.0), longest, Some(Target::AtMost(3.0)));
+    for (name, longest, target) in [
+        ("longest wait there, in rounds of all others", &waits[0], Some(Target::AtMost(3.0))),
+        ("the same with what the host took", &clocked[0], None),
+    ] {
+        let longest = longest.median();
+        table.compare(name, (longest, "rounds"), ("one", 1.0), longest, target);
+    }
+    beside(table, &kinds(&servers), ("the same by the clock", "ms"), &in_ms, &[]);
     Ok(())
 }
 
