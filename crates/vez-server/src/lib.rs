@@ -9,6 +9,7 @@ pub mod cluster;
 mod door;
 mod hub;
 mod lessor;
+mod pieces;
 pub mod raft;
 mod runtime;
 pub mod seen;

@@ -165,7 +165,7 @@ impl Replica {
                 .map_err(start)?;
         let config = Arc::new(config(&options, identity).map_err(start)?);
         let machine = Machine(Arc::clone(&shared));
-        let log = LogStore::new(stored, writer);
+        let log = LogStore::new(stored, writer, disk.clone());
         let raft = Raft::new(identity.member, config, links.clone(), log, machine);
         let raft = raft.await.map_err(start)?;
         match &among {

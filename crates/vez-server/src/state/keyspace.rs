@@ -4,7 +4,7 @@
 //! its revision is not compacted. Living and deleted keys lie apart, so that what is asked of the
 //! present does not wade through the past.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use vez_api::mvccpb::{Event, KeyValue};
 use super::chain::{Chain, is_tombstone};
 use super::queue::Queues;
 use super::span::Span;
+use crate::pieces::Pieces;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Keyspace {
@@ -21,7 +22,7 @@ pub(super) struct Keyspace {
     /// Deleted, but still there for those who ask for an earlier revision.
     dead: BTreeMap<Bytes, Chain>,
     /// Of all revisions from the compacted one on.
-    history: VecDeque<Arc<KeyValue>>,
+    history: Pieces<Arc<KeyValue>>,
     queues: Queues,
 }
 
@@ -37,7 +38,7 @@ impl Keyspace {
 
     /// The last change.
     pub(super) fn last(&self) -> Option<&Arc<KeyValue>> {
-        self.history.back()
+        self.history.last()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -62,7 +63,7 @@ impl Keyspace {
 
     /// Takes a new version, a tombstone only of a key that lives.
     pub(super) fn write(&mut self, version: Arc<KeyValue>) {
-        self.history.push_back(version.clone());
+        self.history.push(version.clone());
         self.link(version);
     }
 
@@ -123,7 +124,12 @@ impl Keyspace {
     /// Changes from a revision on, in their order.
     pub(super) fn since(&self, revision: i64) -> impl Iterator<Item = &Arc<KeyValue>> {
         let skipped = self.history.partition_point(|version| version.mod_revision < revision);
-        self.history.range(skipped..)
+        self.history.range(skipped..self.history.len())
+    }
+
+    /// All changes that are not compacted, as they are now: it costs little.
+    pub(super) fn history(&self) -> Pieces<Arc<KeyValue>> {
+        self.history.clone()
     }
 
     /// How many changes watchers may still ask for.
@@ -157,7 +163,7 @@ impl Keyspace {
     /// Forgets what cannot be asked for any more. Costs what it frees, however many keys there are.
     pub(super) fn compact(&mut self, revision: i64) {
         let touched = self.history.partition_point(|version| version.mod_revision <= revision);
-        for version in self.history.range(..touched) {
+        for version in self.history.range(0..touched) {
             if let Some(chain) = self.live.get_mut(&version.key) {
                 let left = chain.compact(revision);
                 assert!(left, "a living key keeps its newest version");
@@ -167,20 +173,18 @@ impl Keyspace {
                 self.dead.remove(&version.key);
             }
         }
-        let past: Vec<_> = self.history.drain(..touched).collect();
         // A transaction may write and then delete a key: of its revision, only the end is left.
-        let is_oldest = |version: &Arc<KeyValue>| {
+        let is_left = |version: &&Arc<KeyValue>| {
             let chain = self.chain(&version.key);
             chain.is_some_and(|chain| Arc::ptr_eq(chain.oldest(), version))
         };
-        let is_left =
-            |version: &Arc<KeyValue>| version.mod_revision == revision && is_oldest(version);
-        let left: Vec<_> = past.into_iter().filter(is_left).collect();
+        let last = self.history.partition_point(|version| version.mod_revision < revision);
+        let left = self.history.range(last..touched).filter(is_left).cloned();
+        let left: Vec<_> = left.collect();
+        self.history.forget_first(touched);
         for version in left.into_iter().rev() {
             self.history.push_front(version);
         }
-        // Room for what comes next is not given back each time.
-        self.history.shrink_to(2 * self.history.len());
     }
 
     /// What compaction left of earlier revisions, in the order of keys.

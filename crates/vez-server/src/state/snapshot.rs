@@ -17,6 +17,7 @@ use super::chain::is_tombstone;
 use super::error::Error;
 use super::keyspace::Keyspace;
 use super::lease::{Leases, TTL_SECONDS_MAX, TTL_SECONDS_MIN};
+use crate::pieces::Pieces;
 
 const MAGIC: [u8; 4] = *b"vezs";
 const VERSION: u8 = 1;
@@ -46,6 +47,9 @@ pub enum ReadError {
     Source(#[from] io::Error),
 }
 
+/// So many versions are counted in one breath.
+const BREATH: usize = 1_024;
+
 /// What a snapshot says, taken in a moment and written down at leisure: the versions are shared
 /// with the state, which goes on meanwhile.
 #[derive(Clone, Debug)]
@@ -54,7 +58,9 @@ pub struct Frozen {
     compacted: i64,
     /// Ids and times to live.
     leases: Vec<(i64, i64)>,
-    versions: Vec<Arc<KeyValue>>,
+    /// What compaction left of earlier revisions, by key; then the history.
+    survivors: Vec<Arc<KeyValue>>,
+    history: Pieces<Arc<KeyValue>>,
 }
 
 impl Frozen {
@@ -64,20 +70,27 @@ impl Frozen {
         bytes
     }
 
-    /// How many bytes it makes.
+    /// How many bytes it makes. Whoever else has something to do on this processor goes first.
     pub fn length(&self) -> u64 {
-        let of = |version: &Arc<KeyValue>| {
+        let of = |(before, version): (usize, &Arc<KeyValue>)| {
+            if before % BREATH == 0 {
+                std::thread::yield_now();
+            }
             let length = version.encoded_len();
             (prost::length_delimiter_len(length) + length) as u64
         };
-        self.head().len() as u64 + self.versions.iter().map(of).sum::<u64>()
+        self.head().len() as u64 + self.versions().enumerate().map(of).sum::<u64>()
+    }
+
+    fn versions(&self) -> impl Iterator<Item = &Arc<KeyValue>> {
+        self.survivors.iter().chain(self.history.iter())
     }
 
     /// In small pieces.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         out.write_all(&self.head())?;
         let mut piece = Vec::new();
-        for version in &self.versions {
+        for version in self.versions() {
             piece.clear();
             version.encode_length_delimited(&mut piece).expect("a vector grows");
             out.write_all(&piece)?;
@@ -97,7 +110,7 @@ impl Frozen {
             head.put_i64(*id);
             head.put_i64(*ttl);
         }
-        head.put_u64(self.versions.len() as u64);
+        head.put_u64((self.survivors.len() + self.history.len()) as u64);
         head
     }
 }
@@ -109,12 +122,12 @@ impl State {
 
     /// As it is now. Much cheaper than a clone: what can be derived is left out.
     pub fn freeze(&self) -> Frozen {
-        let survivors = self.keys.survivors(self.compacted);
         Frozen {
             revision: self.revision,
             compacted: self.compacted,
             leases: self.leases.iter().map(|lease| (lease.id, lease.ttl)).collect(),
-            versions: survivors.chain(self.keys.since(0)).cloned().collect(),
+            survivors: self.keys.survivors(self.compacted).cloned().collect(),
+            history: self.keys.history(),
         }
     }
 

@@ -22,6 +22,14 @@ pub trait Latency: Debug + Send + Sync {
 }
 
 impl Disk {
+    /// Does, some time, what nobody waits for.
+    pub(crate) fn leave(&self, work: impl FnOnce() + Send + 'static) {
+        match self {
+            Self::Real => drop(tokio::task::spawn_blocking(work)),
+            Self::Simulated(_) => work(),
+        }
+    }
+
     /// Does what may take long.
     pub(crate) async fn work<T: Send + 'static>(
         &self,

@@ -1,6 +1,5 @@
 //! The log as openraft sees it: in memory from the last snapshot on, and on its way to the disk.
 
-use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
@@ -11,9 +10,11 @@ use openraft::entry::RaftEntry as _;
 use openraft::storage::{IOFlushed, LogState, RaftLogReader, RaftLogStorage};
 use openraft::{EntryPayload, OptionalSend};
 
+use super::disk::Disk;
 use super::engine::{Change, Stored};
 use super::writer::{Done, Writer};
 use super::{Entry, LogId, Types, Vote, record};
+use crate::pieces::{Forgotten, Pieces};
 
 /// How much is sent to a follower at once.
 const READ_BYTES: usize = 1 << 20;
@@ -23,7 +24,7 @@ const FRESH: usize = 1_024;
 
 /// An entry in memory. As a tree of requests it takes several times what it takes on disk, and
 /// most entries are kept only for who lags far behind.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Kept {
     Fresh(Entry),
     Packed(Bytes),
@@ -53,7 +54,7 @@ struct Memory {
     /// The index of the first entry.
     first: u64,
     /// Without a gap.
-    entries: VecDeque<Kept>,
+    entries: Pieces<Kept>,
     /// How many of them are packed, from the first on.
     packed: usize,
 }
@@ -73,16 +74,16 @@ impl Memory {
     }
 
     fn last(&self) -> Option<LogId> {
-        self.entries.back().map(|last| last.entry().log_id)
+        self.entries.last().map(|last| last.entry().log_id)
     }
 
     fn push(&mut self, entry: Entry) {
         if self.entries.is_empty() {
             self.first = entry.index();
         }
-        self.entries.push_back(Kept::Fresh(entry));
+        self.entries.push(Kept::Fresh(entry));
         if self.packed + FRESH < self.entries.len() {
-            let old = &mut self.entries[self.packed];
+            let old = self.entries.get_mut(self.packed);
             if let Kept::Fresh(entry) = old {
                 *old = Kept::Packed(record::encode_entry(entry));
             }
@@ -95,12 +96,12 @@ impl Memory {
         self.packed = self.packed.min(self.entries.len());
     }
 
-    fn forget(&mut self, upto: LogId) {
+    fn forget(&mut self, upto: LogId) -> Forgotten<Kept> {
         let gone = self.position(upto.index + 1);
-        self.entries.drain(..gone);
         self.first += gone as u64;
         self.packed = self.packed.saturating_sub(gone);
         self.purged = self.purged.max(Some(upto));
+        self.entries.forget_first(gone)
     }
 
     /// Where in `entries` the one with this index is, or would be.
@@ -183,12 +184,13 @@ pub(crate) fn weight(entry: &Entry) -> usize {
 pub(crate) struct LogStore {
     reader: Reader,
     writer: Writer,
+    disk: Disk,
 }
 
 impl LogStore {
-    pub(crate) fn new(stored: Stored, writer: Writer) -> Self {
+    pub(crate) fn new(stored: Stored, writer: Writer, disk: Disk) -> Self {
         let memory = Arc::new(RwLock::new(Memory::new(stored)));
-        Self { reader: Reader { memory }, writer }
+        Self { reader: Reader { memory }, writer, disk }
     }
 }
 
@@ -240,7 +242,11 @@ impl RaftLogStorage<Types> for LogStore {
     }
 
     async fn purge(&mut self, upto: LogId) -> io::Result<()> {
-        self.reader.memory_mut().forget(upto);
+        let forgotten = self.reader.memory_mut().forget(upto);
+        // All before a snapshot, at once.
+        if !forgotten.is_empty() {
+            self.disk.leave(|| forgotten.free_at_leisure());
+        }
         self.writer.send(Change::Purge(upto), Done::Nobody);
         Ok(())
     }
@@ -255,7 +261,6 @@ mod tests {
     use openraft::StorageError;
     use openraft::testing::log::{StoreBuilder, Suite};
 
-    use super::super::disk::Disk;
     use super::super::engine::Engine;
     use super::super::machine::{Machine, Policy, Shared};
     use super::super::snapshot::Snapshots;
@@ -283,7 +288,7 @@ mod tests {
             let (writer, _) = Writer::start(engine, Arc::default(), &Disk::Real, true).unwrap();
             let policy = Policy { entries: u64::MAX, fold: 0, bytes: u64::MAX };
             let shared = Shared::new(Snapshots::new(&directory), policy, None, Disk::Real);
-            let log = LogStore::new(stored, writer);
+            let log = LogStore::new(stored, writer, Disk::Real);
             Ok((Guard(directory), log, Machine(Arc::new(shared))))
         }
     }

@@ -1,0 +1,241 @@
+//! A long list that grows at its end and is forgotten from its beginning.
+//!
+//! **Invariant:** nothing but what it says takes longer the longer the list is, and no single step
+//! of it takes long: it lies in pieces, so that it never moves, and its copies share them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// So many things are in each piece but the last.
+const PIECE: usize = 1_024;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Pieces<T> {
+    /// None is empty.
+    pieces: VecDeque<Arc<Vec<T>>>,
+    /// So many of the first piece have been forgotten, and lie there still.
+    skipped: usize,
+    len: usize,
+}
+
+/// What was forgotten, to be dropped; or, if it may be much, by who has the time for it.
+#[derive(Debug)]
+pub(crate) struct Forgotten<T>(Vec<Arc<Vec<T>>>);
+
+impl<T> Forgotten<T> {
+    /// Little by little: whoever else has something to do on this processor goes first.
+    pub(crate) fn free_at_leisure(self) {
+        for piece in self.0 {
+            drop(piece);
+            std::thread::yield_now();
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<T> Default for Pieces<T> {
+    fn default() -> Self {
+        Self { pieces: VecDeque::new(), skipped: 0, len: 0 }
+    }
+}
+
+impl<T: Clone> FromIterator<T> for Pieces<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(things: I) -> Self {
+        let mut pieces = Self::default();
+        things.into_iter().for_each(|thing| pieces.push(thing));
+        pieces
+    }
+}
+
+impl<T> Pieces<T> {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn last(&self) -> Option<&T> {
+        self.pieces.back()?.last()
+    }
+
+    fn get(&self, place: usize) -> &T {
+        let place = self.skipped + place;
+        &self.pieces[place / PIECE][place % PIECE]
+    }
+
+    /// Those at these places, in their order.
+    pub(crate) fn range(&self, places: Range<usize>) -> impl Iterator<Item = &T> {
+        let (start, end) = (self.skipped + places.start, self.skipped + places.end);
+        let (first, skipped) = (start / PIECE, start % PIECE);
+        let pieces = self.pieces.iter().skip(first);
+        pieces.flat_map(|piece| piece.iter()).skip(skipped).take(end - start)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.range(0..self.len)
+    }
+
+    /// How many come before the first for which this does not hold; it holds for all before.
+    pub(crate) fn partition_point(&self, holds: impl Fn(&T) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.len);
+        while low < high {
+            let middle = low.midpoint(high);
+            if holds(self.get(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Some of what is forgotten may lie there still, until its piece is forgotten too.
+    pub(crate) fn forget_first(&mut self, many: usize) -> Forgotten<T> {
+        let many = many.min(self.len);
+        self.len -= many;
+        self.skipped += many;
+        let whole = if self.len == 0 { self.pieces.len() } else { self.skipped / PIECE };
+        self.skipped = if self.len == 0 { 0 } else { self.skipped % PIECE };
+        Forgotten(self.pieces.drain(..whole).collect())
+    }
+}
+
+impl<T: Clone> Pieces<T> {
+    pub(crate) fn push(&mut self, thing: T) {
+        match self.pieces.back_mut().filter(|last| last.len() < PIECE) {
+            Some(last) => Arc::make_mut(last).push(thing),
+            None => self.pieces.push_back(Arc::new(vec![thing])),
+        }
+        self.len += 1;
+    }
+
+    pub(crate) fn push_front(&mut self, thing: T) {
+        if self.is_empty() {
+            return self.push(thing);
+        }
+        match self.skipped.checked_sub(1) {
+            Some(place) => {
+                self.skipped = place;
+                Arc::make_mut(&mut self.pieces[0])[place] = thing;
+            }
+            None => {
+                self.skipped = PIECE - 1;
+                self.pieces.push_front(Arc::new(vec![thing; PIECE]));
+            }
+        }
+        self.len += 1;
+    }
+
+    pub(crate) fn get_mut(&mut self, place: usize) -> &mut T {
+        let place = self.skipped + place;
+        &mut Arc::make_mut(&mut self.pieces[place / PIECE])[place % PIECE]
+    }
+
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.len = len.min(self.len);
+        let end = if self.is_empty() { 0 } else { self.skipped + self.len };
+        self.pieces.truncate(end.div_ceil(PIECE));
+        match self.pieces.back_mut() {
+            Some(last) => Arc::make_mut(last).truncate((end - 1) % PIECE + 1),
+            None => self.skipped = 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Push(usize),
+        PushFront,
+        Forget(usize),
+        Truncate(usize),
+        Set(usize),
+        Copy,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            4 => (1..3 * PIECE).prop_map(Step::Push),
+            2 => Just(Step::PushFront),
+            3 => (0..2 * PIECE).prop_map(Step::Forget),
+            1 => (0..6 * PIECE).prop_map(Step::Truncate),
+            2 => (0..6 * PIECE).prop_map(Step::Set),
+            1 => Just(Step::Copy),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn it_is_a_list_like_any_other(steps in proptest::collection::vec(step(), 0..30)) {
+            let (mut pieces, mut model) = (Pieces::default(), VecDeque::new());
+            let (mut copies, mut number) = (Vec::new(), 0);
+            for step in steps {
+                number += 1_000_000;
+                match step {
+                    Step::Push(many) => for thing in number..number + many {
+                        pieces.push(thing);
+                        model.push_back(thing);
+                    },
+                    Step::PushFront => {
+                        pieces.push_front(number);
+                        model.push_front(number);
+                    }
+                    Step::Forget(many) => {
+                        pieces.forget_first(many).free_at_leisure();
+                        model.drain(..many.min(model.len()));
+                    }
+                    Step::Truncate(len) => {
+                        pieces.truncate(len);
+                        model.truncate(len);
+                    }
+                    Step::Set(place) => if let Some(thing) = model.get_mut(place) {
+                        *thing = number;
+                        *pieces.get_mut(place) = number;
+                    },
+                    Step::Copy => copies.push((pieces.clone(), model.clone())),
+                }
+                prop_assert_eq!(pieces.last(), model.back());
+                copies.push((pieces.clone(), model.clone()));
+                // What is done to a copy is not done to the others.
+                for (pieces, model) in &copies {
+                    prop_assert_eq!((pieces.len(), pieces.is_empty()), (model.len(), model.is_empty()));
+                    prop_assert!(pieces.iter().eq(model));
+                    let (start, end) = (model.len() / 3, model.len() / 2);
+                    prop_assert!(pieces.range(start..end).eq(model.range(start..end)));
+                }
+                if copies.len() % 2 == 0 { copies.clear(); }
+            }
+        }
+
+        #[test]
+        fn where_something_stops_to_hold_is_found(len in 0..4 * PIECE, skipped in 0..PIECE, at in 0..4 * PIECE) {
+            let mut pieces: Pieces<usize> = (0..skipped + len).collect();
+            pieces.forget_first(skipped).free_at_leisure();
+            prop_assert_eq!(pieces.partition_point(|thing| *thing < skipped + at), at.min(len));
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_freed_piece_by_piece() {
+        let mut pieces: Pieces<Arc<()>> = Pieces::default();
+        let thing = Arc::new(());
+        (0..3 * PIECE).for_each(|_| pieces.push(Arc::clone(&thing)));
+        assert!(pieces.forget_first(PIECE - 1).is_empty());
+        assert_eq!(Arc::strong_count(&thing), 1 + 3 * PIECE);
+        pieces.forget_first(PIECE + 1).free_at_leisure();
+        assert_eq!((pieces.len(), Arc::strong_count(&thing)), (PIECE, 1 + PIECE));
+    }
+}
