@@ -24,6 +24,10 @@ const UNFINISHED: &str = "snapshot.part";
 const CHECKSUM_BYTES: u64 = 4;
 /// So much is read or written at a time.
 const PIECE: usize = 128 << 10;
+/// After so much of a snapshot, others have their turn at the processor; and after so much, the disk
+/// is given it: whoever writes the log meanwhile would have to wait until it has all of it.
+const BREATH: u64 = 16 << 10;
+const SYNC: u64 = 1 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
@@ -203,7 +207,15 @@ impl Write for Draft {
         }
         let many = self.file.write(bytes)?;
         self.checksum.update(&bytes[..many]);
-        self.left -= many as u64;
+        let (before, after) = (self.left, self.left - many as u64);
+        self.left = after;
+        if before / BREATH != after / BREATH {
+            std::thread::yield_now();
+        }
+        if before / SYNC != after / SYNC {
+            self.file.flush()?;
+            self.file.get_ref().sync_data()?;
+        }
         Ok(many)
     }
 
