@@ -27,9 +27,11 @@ const LOOKS: u32 = 64;
 /// So many are not looked for: whoever comes and makes them enough says so.
 const CROWD: usize = 12;
 const CROWD_GRACE: Duration = Duration::from_millis(1);
-/// After so many answers others have their turn. Told all at once, all would come back at once, and
-/// be written together: whoever talks and whoever writes would then wait for each other in turns.
-const BREATH: usize = 2;
+/// A round is told what became of it in so many parts, unless they are smaller than this, and others
+/// have their turn between them. Told all at once, all would come back at once, and be written
+/// together: whoever talks and whoever writes would then wait for each other in turns.
+const PARTS: usize = 10;
+const PART_MIN: usize = 2;
 /// Who can wait for company is not left alone for longer than this.
 const ALONE: Duration = Duration::from_millis(2);
 
@@ -221,6 +223,7 @@ impl<W: Send + 'static, O: Send + 'static> Together<W, O> {
         outcomes: impl Stream<Item = O> + Send,
     ) {
         let mut left = askers.iter().filter(|(haste, _)| *haste == Haste::Now).count();
+        let part = askers.len().div_ceil(PARTS).max(PART_MIN);
         let mut telling = pin!(outcomes.zip(futures_util::stream::iter(askers)).enumerate());
         let until = Instant::now() + LONG;
         while let Ok(told) = timeout_at(until, telling.next()).await {
@@ -231,7 +234,7 @@ impl<W: Send + 'static, O: Send + 'static> Together<W, O> {
                 left -= 1;
                 self.end(1, 1);
             }
-            if before % BREATH == BREATH - 1 {
+            if (before + 1).is_multiple_of(part) {
                 tokio::task::yield_now().await;
             }
         }
