@@ -511,8 +511,8 @@ impl Talk {
     }
 
     fn proceed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.look_after(cx)?;
         loop {
-            self.look_after(cx)?;
             while !self.is_full()
                 && let Poll::Ready(Some(done)) = self.under_way.poll_next_unpin(cx)
             {
