@@ -14,7 +14,7 @@ use vez_api::v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient};
 
 use crate::faults::chance;
 use crate::history::History;
-use crate::net::Net;
+use crate::net::{Badness, Net};
 use crate::trio::Trio;
 
 /// The two that are not this one.
@@ -71,7 +71,8 @@ async fn whatever_is_cut_in_whichever_direction_nobody_is_told_anything_wrong() 
 async fn on_a_bad_network_it_is_slow_and_right() {
     let Some(net) = Net::make() else { return };
     let trio = Trio::start_on(net).await;
-    if !trio.net().worsen("delay 5ms 4ms loss 2% reorder 20% 50%") {
+    let how = Badness { delay_ms: 5, jitter_ms: 4, loss_percent: 2, swift_percent: 20 };
+    if !trio.net().worsen(&how) {
         return;
     }
     let history = History::begin(&trio);
