@@ -142,7 +142,8 @@ impl Log for Ours {
         self.put(&upto.to_be_bytes())?;
         self.ends.retain(|_, end| upto < *end);
         let oldest = self.ends.first_key_value().map_or(self.journal.segment(), |(at, _)| *at);
-        Ok(self.journal.forget_before(oldest)?)
+        while self.journal.forget_one_before(oldest)? {}
+        Ok(())
     }
 
     fn entries(&mut self) -> anyhow::Result<u64> {

@@ -15,10 +15,12 @@ mod frame;
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
+use std::num::NonZero;
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use frame::{Frames, MAGIC, Stop};
+use rustix::fs::{Advice, fadvise};
 
 /// A segment that has grown to this is not written any more.
 const SEGMENT_BYTES: u64 = 16 << 20;
@@ -164,6 +166,7 @@ impl Journal {
         let end = self.end + self.buffer.len() as u64;
         self.file.write_all_at(&self.buffer, self.end)?;
         if self.ahead < end {
+            self.let_go();
             let ahead = end.next_multiple_of(AHEAD_BYTES);
             // No room for zeros is no reason to refuse what still had room.
             let is_written = write_zeros(&self.file, end, ahead).is_ok();
@@ -172,6 +175,15 @@ impl Journal {
         self.file.sync_data()?;
         (self.end, self.batch) = (end, self.batch + 1);
         Ok(())
+    }
+
+    /// Has the system not keep in memory what is read only when it is opened again. All at once, when
+    /// the segment is removed, that takes as long as many a batch.
+    fn let_go(&self) {
+        let before = self.end - self.end % AHEAD_BYTES;
+        let Some(length) = NonZero::new(AHEAD_BYTES.min(before)) else { return };
+        // It may keep it.
+        fadvise(&self.file, before - length.get(), Some(length), Advice::DontNeed).ok();
     }
 
     /// Whether the newest segment has grown enough.
@@ -196,13 +208,15 @@ impl Journal {
         self.last
     }
 
-    /// Removes segments that are older than this one; never the newest.
-    pub fn forget_before(&mut self, number: u64) -> io::Result<()> {
-        while self.first < number.min(self.last) {
+    /// Removes the oldest segment if it is older than this one; never the newest. One at a time,
+    /// because it takes as long as many a batch; says whether it did.
+    pub fn forget_one_before(&mut self, number: u64) -> io::Result<bool> {
+        let is_old = self.first < number.min(self.last);
+        if is_old {
             fs::remove_file(segment(&self.directory, self.first))?;
             self.first += 1;
         }
-        Ok(())
+        Ok(is_old)
     }
 
     /// Ends in order: from now on nothing can be taken for unfinished.

@@ -145,7 +145,8 @@ impl Engine {
         if let Some(purged) = self.purged {
             self.ends.retain(|_, end| purged.index < *end);
             let oldest = self.ends.first_key_value().map_or(journal.segment(), |(first, _)| *first);
-            journal.forget_before(oldest)?;
+            // The others follow with the next writes.
+            journal.forget_one_before(oldest)?;
         }
         Ok(())
     }
