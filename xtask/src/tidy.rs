@@ -162,7 +162,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("vez-tls", &["rustls", "thiserror", "tokio", "tokio-rustls", "tokio-util", "tracing"]),
     ("vez-http2", &["bytes"]),
-    ("vez-journal", &["crc32fast", "thiserror"]),
+    ("vez-journal", &["crc32fast", "rustix", "thiserror"]),
     ("vez-api", &["bytes", "prost", "tonic", "tonic-prost"]),
     (
         "vez-server",

@@ -177,8 +177,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Has the system not keep in memory what is read only when it is opened again. All at once, when
-    /// the segment is removed, that takes as long as many a batch.
+    /// Has the system not keep in memory what is read only when it is opened again. All at once,
+    /// when the segment is removed, that takes as long as many a batch.
     fn let_go(&self) {
         let before = self.end - self.end % AHEAD_BYTES;
         let Some(length) = NonZero::new(AHEAD_BYTES.min(before)) else { return };

@@ -13,7 +13,7 @@ const PIECE: usize = 1_024;
 #[derive(Clone, Debug)]
 pub(crate) struct Pieces<T> {
     /// None is empty.
-    pieces: VecDeque<Arc<Vec<T>>>,
+    row: VecDeque<Arc<Vec<T>>>,
     /// So many of the first piece have been forgotten, and lie there still.
     skipped: usize,
     len: usize,
@@ -39,7 +39,7 @@ impl<T> Forgotten<T> {
 
 impl<T> Default for Pieces<T> {
     fn default() -> Self {
-        Self { pieces: VecDeque::new(), skipped: 0, len: 0 }
+        Self { row: VecDeque::new(), skipped: 0, len: 0 }
     }
 }
 
@@ -61,19 +61,19 @@ impl<T> Pieces<T> {
     }
 
     pub(crate) fn last(&self) -> Option<&T> {
-        self.pieces.back()?.last()
+        self.row.back()?.last()
     }
 
     fn get(&self, place: usize) -> &T {
         let place = self.skipped + place;
-        &self.pieces[place / PIECE][place % PIECE]
+        &self.row[place / PIECE][place % PIECE]
     }
 
     /// Those at these places, in their order.
     pub(crate) fn range(&self, places: Range<usize>) -> impl Iterator<Item = &T> {
         let (start, end) = (self.skipped + places.start, self.skipped + places.end);
         let (first, skipped) = (start / PIECE, start % PIECE);
-        let pieces = self.pieces.iter().skip(first);
+        let pieces = self.row.iter().skip(first);
         pieces.flat_map(|piece| piece.iter()).skip(skipped).take(end - start)
     }
 
@@ -100,17 +100,17 @@ impl<T> Pieces<T> {
         let many = many.min(self.len);
         self.len -= many;
         self.skipped += many;
-        let whole = if self.len == 0 { self.pieces.len() } else { self.skipped / PIECE };
+        let whole = if self.len == 0 { self.row.len() } else { self.skipped / PIECE };
         self.skipped = if self.len == 0 { 0 } else { self.skipped % PIECE };
-        Forgotten(self.pieces.drain(..whole).collect())
+        Forgotten(self.row.drain(..whole).collect())
     }
 }
 
 impl<T: Clone> Pieces<T> {
     pub(crate) fn push(&mut self, thing: T) {
-        match self.pieces.back_mut().filter(|last| last.len() < PIECE) {
+        match self.row.back_mut().filter(|last| last.len() < PIECE) {
             Some(last) => Arc::make_mut(last).push(thing),
-            None => self.pieces.push_back(Arc::new(vec![thing])),
+            None => self.row.push_back(Arc::new(vec![thing])),
         }
         self.len += 1;
     }
@@ -122,11 +122,11 @@ impl<T: Clone> Pieces<T> {
         match self.skipped.checked_sub(1) {
             Some(place) => {
                 self.skipped = place;
-                Arc::make_mut(&mut self.pieces[0])[place] = thing;
+                Arc::make_mut(&mut self.row[0])[place] = thing;
             }
             None => {
                 self.skipped = PIECE - 1;
-                self.pieces.push_front(Arc::new(vec![thing; PIECE]));
+                self.row.push_front(Arc::new(vec![thing; PIECE]));
             }
         }
         self.len += 1;
@@ -134,14 +134,14 @@ impl<T: Clone> Pieces<T> {
 
     pub(crate) fn get_mut(&mut self, place: usize) -> &mut T {
         let place = self.skipped + place;
-        &mut Arc::make_mut(&mut self.pieces[place / PIECE])[place % PIECE]
+        &mut Arc::make_mut(&mut self.row[place / PIECE])[place % PIECE]
     }
 
     pub(crate) fn truncate(&mut self, len: usize) {
         self.len = len.min(self.len);
         let end = if self.is_empty() { 0 } else { self.skipped + self.len };
-        self.pieces.truncate(end.div_ceil(PIECE));
-        match self.pieces.back_mut() {
+        self.row.truncate(end.div_ceil(PIECE));
+        match self.row.back_mut() {
             Some(last) => Arc::make_mut(last).truncate((end - 1) % PIECE + 1),
             None => self.skipped = 0,
         }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
         #[test]
         fn it_is_a_list_like_any_other(steps in proptest::collection::vec(step(), 0..30)) {
@@ -211,7 +211,8 @@ mod tests {
                 copies.push((pieces.clone(), model.clone()));
                 // What is done to a copy is not done to the others.
                 for (pieces, model) in &copies {
-                    prop_assert_eq!((pieces.len(), pieces.is_empty()), (model.len(), model.is_empty()));
+                    prop_assert_eq!(pieces.len(), model.len());
+                    prop_assert_eq!(pieces.is_empty(), model.is_empty());
                     prop_assert!(pieces.iter().eq(model));
                     let (start, end) = (model.len() / 3, model.len() / 2);
                     prop_assert!(pieces.range(start..end).eq(model.range(start..end)));
@@ -221,7 +222,11 @@ mod tests {
         }
 
         #[test]
-        fn where_something_stops_to_hold_is_found(len in 0..4 * PIECE, skipped in 0..PIECE, at in 0..4 * PIECE) {
+        fn where_something_stops_to_hold_is_found(
+            len in 0..4 * PIECE,
+            skipped in 0..PIECE,
+            at in 0..4 * PIECE,
+        ) {
             let mut pieces: Pieces<usize> = (0..skipped + len).collect();
             pieces.forget_first(skipped).free_at_leisure();
             prop_assert_eq!(pieces.partition_point(|thing| *thing < skipped + at), at.min(len));

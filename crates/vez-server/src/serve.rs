@@ -418,8 +418,8 @@ async fn forget_history(replica: Replica, keep: i64, full: Arc<Notify>) {
     }
 }
 
-/// As much again before anything is done, or so much: to forget takes an entry of the log, and while
-/// much is forgotten all others wait.
+/// As much again before anything is done, or so much: to forget takes an entry of the log, and
+/// while much is forgotten all others wait.
 fn is_full(state: &State, keep: i64) -> bool {
     const PORTION: i64 = 1_000;
     let most = keep.saturating_add(keep.min(PORTION));

@@ -2,9 +2,9 @@
 //!
 //! A round through a majority costs every member about the same, however much it carries; and while
 //! one is under way, there is nothing to do but for those who are not in it. So a round begins when
-//! a [part](Company) of all are there: the others are in rounds that are under way, or were answered
-//! just now and ask again at once, as a rule. While some are written, others are then answered, and
-//! others ask; and whoever is alone, or one of a few, waits for nobody.
+//! a [part](Company) of all are there: the others are in rounds that are under way, or were
+//! answered just now and ask again at once, as a rule. While some are written, others are then
+//! answered, and others ask; and whoever is alone, or one of a few, waits for nobody.
 //!
 //! **Invariant:** writes are put to the log in the order in which they were asked. Nobody waits
 //! long for others, be it that members are far apart, that a disk is slow, or that they do not come
@@ -27,9 +27,9 @@ const LOOKS: u32 = 64;
 /// So many are not looked for: whoever comes and makes them enough says so.
 const CROWD: usize = 12;
 const CROWD_GRACE: Duration = Duration::from_millis(1);
-/// A round is told what became of it in so many parts, unless they are smaller than this, and others
-/// have their turn between them. Told all at once, all would come back at once, and be written
-/// together: whoever talks and whoever writes would then wait for each other in turns.
+/// A round is told what became of it in so many parts, unless they are smaller than this, and
+/// others have their turn between them. Told all at once, all would come back at once, and be
+/// written together: whoever talks and whoever writes would then wait for each other in turns.
 const PARTS: usize = 10;
 const PART_MIN: usize = 2;
 /// Who can wait for company is not left alone for longer than this.

@@ -38,7 +38,8 @@ impl Times {
 
     /// When a revision was made; and whether that is known, or only that it was not later.
     pub(crate) fn when(&self, revision: i64) -> (Duration, bool) {
-        // What was made lately is asked for most: the search goes from the end, in ever longer steps.
+        // What was made lately is asked for most: it is looked for from the end, in ever longer
+        // steps.
         let (mut from, mut step) = (self.marks.len(), 1);
         while 0 < from && revision < self.marks[from - 1].0 {
             from = from.saturating_sub(step);

@@ -24,8 +24,8 @@ const UNFINISHED: &str = "snapshot.part";
 const CHECKSUM_BYTES: u64 = 4;
 /// So much is read or written at a time.
 const PIECE: usize = 128 << 10;
-/// After so much of a snapshot, others have their turn at the processor; and after so much, the disk
-/// is given it: whoever writes the log meanwhile would have to wait until it has all of it.
+/// After so much of a snapshot, others have their turn at the processor; and after so much, the
+/// disk is given it: whoever writes the log meanwhile would have to wait until it has all of it.
 const BREATH: u64 = 16 << 10;
 const SYNC: u64 = 1 << 20;
 
