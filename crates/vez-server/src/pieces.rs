@@ -1,21 +1,19 @@
 //! A long list that grows at its end and is forgotten from its beginning.
 //!
-//! **Invariant:** nothing but what it says takes longer the longer the list is, and no single step
-//! of it takes long: it lies in pieces, so that it never moves, and its copies share them.
+//! **Invariant:** no single step of it takes long, however long the list is: it lies in pieces, so
+//! that it never moves, and its copies share them. What was forgotten does not lie there still.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// So many things are in each piece but the last.
+/// So many things are in each piece but the first and the last, which have fewer, perhaps.
 const PIECE: usize = 1_024;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Pieces<T> {
     /// None is empty.
     row: VecDeque<Arc<Vec<T>>>,
-    /// So many of the first piece have been forgotten, and lie there still.
-    skipped: usize,
     len: usize,
 }
 
@@ -39,7 +37,7 @@ impl<T> Forgotten<T> {
 
 impl<T> Default for Pieces<T> {
     fn default() -> Self {
-        Self { row: VecDeque::new(), skipped: 0, len: 0 }
+        Self { row: VecDeque::new(), len: 0 }
     }
 }
 
@@ -64,17 +62,23 @@ impl<T> Pieces<T> {
         self.row.back()?.last()
     }
 
+    /// In which piece a place is, and where there.
+    fn find(&self, place: usize) -> (usize, usize) {
+        let first = self.row.front().map_or(0, |first| first.len());
+        let beyond = place.checked_sub(first);
+        beyond.map_or((0, place), |beyond| (1 + beyond / PIECE, beyond % PIECE))
+    }
+
     fn get(&self, place: usize) -> &T {
-        let place = self.skipped + place;
-        &self.row[place / PIECE][place % PIECE]
+        let (piece, place) = self.find(place);
+        &self.row[piece][place]
     }
 
     /// Those at these places, in their order.
     pub(crate) fn range(&self, places: Range<usize>) -> impl Iterator<Item = &T> {
-        let (start, end) = (self.skipped + places.start, self.skipped + places.end);
-        let (first, skipped) = (start / PIECE, start % PIECE);
-        let pieces = self.row.iter().skip(first);
-        pieces.flat_map(|piece| piece.iter()).skip(skipped).take(end - start)
+        let (piece, place) = self.find(places.start);
+        let from = self.row.iter().skip(piece).flat_map(|piece| piece.iter()).skip(place);
+        from.take(places.len())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
@@ -94,16 +98,6 @@ impl<T> Pieces<T> {
         }
         low
     }
-
-    /// Some of what is forgotten may lie there still, until its piece is forgotten too.
-    pub(crate) fn forget_first(&mut self, many: usize) -> Forgotten<T> {
-        let many = many.min(self.len);
-        self.len -= many;
-        self.skipped += many;
-        let whole = if self.len == 0 { self.row.len() } else { self.skipped / PIECE };
-        self.skipped = if self.len == 0 { 0 } else { self.skipped % PIECE };
-        Forgotten(self.row.drain(..whole).collect())
-    }
 }
 
 impl<T: Clone> Pieces<T> {
@@ -116,34 +110,47 @@ impl<T: Clone> Pieces<T> {
     }
 
     pub(crate) fn push_front(&mut self, thing: T) {
-        if self.is_empty() {
-            return self.push(thing);
-        }
-        match self.skipped.checked_sub(1) {
-            Some(place) => {
-                self.skipped = place;
-                Arc::make_mut(&mut self.row[0])[place] = thing;
-            }
-            None => {
-                self.skipped = PIECE - 1;
-                self.row.push_front(Arc::new(vec![thing; PIECE]));
-            }
+        match self.row.front_mut().filter(|first| first.len() < PIECE) {
+            Some(first) => Arc::make_mut(first).insert(0, thing),
+            None => self.row.push_front(Arc::new(vec![thing])),
         }
         self.len += 1;
     }
 
     pub(crate) fn get_mut(&mut self, place: usize) -> &mut T {
-        let place = self.skipped + place;
-        &mut Arc::make_mut(&mut self.row[place / PIECE])[place % PIECE]
+        let (piece, place) = self.find(place);
+        &mut Arc::make_mut(&mut self.row[piece])[place]
+    }
+
+    pub(crate) fn forget_first(&mut self, many: usize) -> Forgotten<T> {
+        let mut left = many.min(self.len);
+        self.len -= left;
+        let mut forgotten = Vec::new();
+        while let Some(first) = self.row.pop_front_if(|first| first.len() <= left) {
+            left -= first.len();
+            forgotten.push(first);
+        }
+        if let Some(first) = self.row.front_mut().filter(|_| 0 < left) {
+            Arc::make_mut(first).drain(..left);
+        }
+        Forgotten(forgotten)
     }
 
     pub(crate) fn truncate(&mut self, len: usize) {
-        self.len = len.min(self.len);
-        let end = if self.is_empty() { 0 } else { self.skipped + self.len };
-        self.row.truncate(end.div_ceil(PIECE));
-        match self.row.back_mut() {
-            Some(last) => Arc::make_mut(last).truncate((end - 1) % PIECE + 1),
-            None => self.skipped = 0,
+        while let Some(last) = self.row.back_mut()
+            && len < self.len
+        {
+            let surplus = self.len - len;
+            match last.len().checked_sub(surplus).filter(|left| 0 < *left) {
+                Some(left) => {
+                    Arc::make_mut(last).truncate(left);
+                    self.len = len;
+                }
+                None => {
+                    self.len -= last.len();
+                    self.row.pop_back();
+                }
+            }
         }
     }
 }
@@ -234,12 +241,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_freed_piece_by_piece() {
+    fn what_is_forgotten_does_not_lie_there_still() {
         let mut pieces: Pieces<Arc<()>> = Pieces::default();
         let thing = Arc::new(());
         (0..3 * PIECE).for_each(|_| pieces.push(Arc::clone(&thing)));
         assert!(pieces.forget_first(PIECE - 1).is_empty());
-        assert_eq!(Arc::strong_count(&thing), 1 + 3 * PIECE);
+        assert_eq!((pieces.len(), Arc::strong_count(&thing)), (2 * PIECE + 1, 2 + 2 * PIECE));
         pieces.forget_first(PIECE + 1).free_at_leisure();
         assert_eq!((pieces.len(), Arc::strong_count(&thing)), (PIECE, 1 + PIECE));
     }
