@@ -8,11 +8,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use openraft::impls::BasicNode;
-use ring::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
+use ring::digest::{Context, SHA256, SHA256_OUTPUT_LEN, digest};
 
 use crate::state::{DecodeError, Frozen, State};
 use crate::store::directory::{Directory, DirectoryError};
@@ -21,7 +21,7 @@ use crate::store::{LogId, Members, SnapshotMeta, StoredMembers};
 
 const MAGIC: &[u8; 9] = b"vezbackup";
 const VERSION: u8 = 1;
-const BLOCK: usize = 512;
+const BLOCK: u64 = 512;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
@@ -45,19 +45,58 @@ pub enum RestoreError {
     Write { path: PathBuf, error: io::Error },
 }
 
-/// The state as a file to be kept.
-pub(crate) fn seal(state: &Frozen) -> Vec<u8> {
-    let state = state.encode();
-    let mut whole = Vec::with_capacity(state.len() + 2 * BLOCK);
-    whole.extend_from_slice(MAGIC);
-    whole.push(VERSION);
-    whole.extend_from_slice(&(state.len() as u64).to_be_bytes());
-    whole.extend_from_slice(&state);
-    drop(state);
-    whole.resize(whole.len().next_multiple_of(BLOCK), 0);
-    let checksum = digest(&SHA256, &whole);
-    whole.extend_from_slice(checksum.as_ref());
-    whole
+/// A state as a file to be kept, which is never there as a whole.
+pub(crate) struct Sealed {
+    state: Frozen,
+    state_bytes: u64,
+}
+
+impl Sealed {
+    pub(crate) fn new(state: Frozen) -> Self {
+        let state_bytes = state.length();
+        Self { state, state_bytes }
+    }
+
+    /// All before the checksum.
+    fn body(&self) -> u64 {
+        let head = MAGIC.len() + size_of_val(&VERSION) + size_of_val(&self.state_bytes);
+        (head as u64 + self.state_bytes).next_multiple_of(BLOCK)
+    }
+
+    pub(crate) fn length(&self) -> u64 {
+        self.body() + SHA256_OUTPUT_LEN as u64
+    }
+
+    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut out = Summed { out, sum: Context::new(&SHA256), written: 0 };
+        out.write_all(MAGIC)?;
+        out.write_all(&[VERSION])?;
+        out.write_all(&self.state_bytes.to_be_bytes())?;
+        self.state.write(&mut out)?;
+        let zeros = self.body() - out.written;
+        io::copy(&mut io::repeat(0).take(zeros), &mut out)?;
+        out.out.write_all(out.sum.finish().as_ref())
+    }
+}
+
+/// Sums up what is written.
+struct Summed<'o, W> {
+    out: &'o mut W,
+    sum: Context,
+    written: u64,
+}
+
+impl<W: Write> Write for Summed<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let many = self.out.write(bytes)?;
+        self.sum.update(&bytes[..many]);
+        self.written += many as u64;
+        Ok(many)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// The state in a file, if it is whole.

@@ -1,23 +1,29 @@
 //! How the server is.
 
+use std::io::{self, Write};
+use std::mem;
 use std::pin::Pin;
 
 use bytes::Bytes;
+use tokio::sync::mpsc;
 use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 use vez_api::etcdserverpb::{
     AlarmRequest, AlarmResponse, DefragmentRequest, DefragmentResponse, HashKvRequest,
     HashKvResponse, HashRequest, HashResponse, MoveLeaderRequest, MoveLeaderResponse,
-    SnapshotRequest, SnapshotResponse, StatusRequest, StatusResponse, alarm_request::AlarmAction,
-    maintenance_server::Maintenance,
+    ResponseHeader, SnapshotRequest, SnapshotResponse, StatusRequest, StatusResponse,
+    alarm_request::AlarmAction, maintenance_server::Maintenance,
 };
 
 use super::Service;
-use crate::backup;
+use crate::backup::Sealed;
 
 /// Clients read it to know what they may ask: the API is that of etcd 3.5.
 pub(crate) const VERSION: &str = concat!("3.5.0+vez.", env!("CARGO_PKG_VERSION"));
-const CHUNK: usize = 64 * 1024;
+/// So much of a snapshot is in one part; and so many parts wait until they are read.
+const PART: usize = 64 * 1024;
+const PARTS_MAX: usize = 8;
 
 #[tonic::async_trait]
 impl Maintenance for Service {
@@ -83,21 +89,17 @@ impl Maintenance for Service {
         _: Request<SnapshotRequest>,
     ) -> Result<Response<Self::SnapshotStream>, Status> {
         self.up_to_date().await?;
-        // Taken at one moment, and made bytes of while others go on writing.
+        // Taken at one moment, and made bytes of while others go on writing, as fast as it is read.
         let (revision, state) = self.replica.read(|state| (state.revision(), state.freeze()));
-        let whole = tokio::task::spawn_blocking(move || Bytes::from(backup::seal(&state)));
-        let whole = whole.await.map_err(|_| Status::unavailable("etcdserver: server stopped"))?;
+        let (told, parts) = mpsc::channel(PARTS_MAX);
         let header = self.header(revision);
-        let starts = (0..whole.len()).step_by(CHUNK);
-        let parts = starts.map(move |start| {
-            let end = whole.len().min(start + CHUNK);
-            Ok(SnapshotResponse {
-                header,
-                remaining_bytes: (whole.len() - end) as u64,
-                blob: whole.slice(start..end),
-            })
+        tokio::task::spawn_blocking(move || {
+            let sealed = Sealed::new(state);
+            let mut parts = Parts { header, left: sealed.length(), part: Vec::new(), told };
+            // Whoever hangs up does not need the rest.
+            sealed.write(&mut parts).and_then(|()| parts.flush()).ok();
         });
-        Ok(Response::new(Box::pin(tokio_stream::iter(parts))))
+        Ok(Response::new(Box::pin(ReceiverStream::new(parts))))
     }
 
     async fn move_leader(
@@ -118,5 +120,31 @@ impl Maintenance for Service {
             ));
         }
         Ok(Response::new(MoveLeaderResponse { header: self.header_now() }))
+    }
+}
+
+/// Tells somebody what is written, part by part.
+struct Parts {
+    header: Option<ResponseHeader>,
+    left: u64,
+    part: Vec<u8>,
+    told: mpsc::Sender<Result<SnapshotResponse, Status>>,
+}
+
+impl Write for Parts {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let many = bytes.len().min(PART - self.part.len());
+        self.part.extend_from_slice(&bytes[..many]);
+        if self.part.len() == PART {
+            self.flush()?;
+        }
+        Ok(many)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let blob = Bytes::from(mem::take(&mut self.part));
+        self.left -= blob.len() as u64;
+        let part = SnapshotResponse { header: self.header, remaining_bytes: self.left, blob };
+        self.told.blocking_send(Ok(part)).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }

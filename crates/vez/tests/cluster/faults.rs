@@ -201,25 +201,6 @@ async fn write_large(trio: &Trio, leader: usize) {
     }
 }
 
-/// What a member has in memory, how much of that is its program, and the most that it ever had
-/// since that was forgotten; in bytes.
-fn memory(trio: &Trio, member: usize) -> [usize; 3] {
-    let path = format!("/proc/{}/status", trio.server(member).id());
-    let status = std::fs::read_to_string(path).expect("it runs");
-    ["VmRSS:", "RssFile:", "VmHWM:"].map(|name| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("it is there");
-        let number = line.split_whitespace().next().and_then(|kib| kib.parse::<usize>().ok());
-        number.expect("a number") * 1024
-    })
-}
-
-/// From now on only what comes is remembered; says what it has.
-fn forget_memory(trio: &Trio, member: usize) -> usize {
-    let path = format!("/proc/{}/clear_refs", trio.server(member).id());
-    std::fs::write(path, "5").expect("it is ours");
-    memory(trio, member)[0]
-}
-
 /// The log does not reach back to it. Neither side has all of it in memory a second time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_was_away_for_long_gets_the_state_in_one_piece() {
@@ -230,7 +211,7 @@ async fn a_member_that_was_away_for_long_gets_the_state_in_one_piece() {
     write_large(&trio, leader).await;
     write_much(&trio, leader, away).await;
     let others = [(away + 1) % 3, (away + 2) % 3];
-    let before = others.map(|member| forget_memory(&trio, member));
+    let before = others.map(|member| trio.server(member).forget_memory());
     trio.run(away);
     let mut keys = KvClient::new(trio.channel(away));
     let all = RangeRequest {
@@ -250,12 +231,12 @@ async fn a_member_that_was_away_for_long_gets_the_state_in_one_piece() {
     let found = tokio::time::timeout(Duration::from_mins(1), found).await.expect("it catches up");
     assert_eq!(found.cast_unsigned(), WRITES);
     trio.says(away, "bytes came from the leader").await;
-    let all = LARGE_VALUES * LARGE_BYTES;
+    let all = (LARGE_VALUES * LARGE_BYTES) as u64;
     for (member, before) in others.into_iter().zip(before) {
-        let more = memory(&trio, member)[2].saturating_sub(before);
+        let more = trio.server(member).memory()[2].saturating_sub(before);
         assert!(more < all / 2, "of {all} bytes, {more} were in memory while they were sent");
     }
-    let [_, program, most] = memory(&trio, away);
+    let [_, program, most] = trio.server(away).memory();
     let most = most - program;
     assert!(most < 2 * all + all / 4, "for {all} bytes, {most} were needed to receive them");
 }

@@ -346,14 +346,6 @@ async fn a_connection_that_breaks_leaves_no_key_behind() {
     until_count(&channel, "door/", 1).await;
 }
 
-/// Resident memory, in bytes.
-pub(crate) fn memory(server: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", server.id()));
-    let status = status.expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is there");
-    line.split_whitespace().next().and_then(|kib| kib.parse().ok()).map_or(0, |kib: u64| kib * 1024)
-}
-
 /// Long names, so that whatever is kept of one shows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_grows_with_the_number_of_locks_that_were_ever_used() {
@@ -383,17 +375,17 @@ async fn nothing_grows_with_the_number_of_locks_that_were_ever_used() {
         maintenance.defragment(DefragmentRequest {}).await.expect("it serves");
     };
     use_them(0, MANY).await;
-    let before = memory(&server);
+    let [before, ..] = server.memory();
     use_them(1_000_000, 2 * MANY).await;
     // One copy of each name would be twice as much.
     let most = before + MANY * NAME as u64;
     let enough = async {
-        while most < memory(&server) {
+        while most < server.memory()[0] {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
     let shrunk = tokio::time::timeout(Duration::from_mins(1), enough).await;
-    assert!(shrunk.is_ok(), "{before} before, {} after", memory(&server));
+    assert!(shrunk.is_ok(), "{before} before, {} after", server.memory()[0]);
 }
 
 /// A file system of four megabytes, while it lasts.

@@ -89,6 +89,24 @@ impl Server {
         self.process.id()
     }
 
+    /// What it has in memory, how much of that is its program, and the most that it ever had since
+    /// that was forgotten; in bytes.
+    pub(crate) fn memory(&self) -> [u64; 3] {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
+        let status = status.expect("it runs");
+        ["VmRSS:", "RssFile:", "VmHWM:"].map(|name| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+            kib.expect("a number") * 1024
+        })
+    }
+
+    /// From now on only what comes is remembered; says what it has.
+    pub(crate) fn forget_memory(&self) -> u64 {
+        std::fs::write(format!("/proc/{}/clear_refs", self.id()), "5").expect("it is ours");
+        self.memory()[0]
+    }
+
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let id = i32::try_from(self.id()).ok().and_then(rustix::process::Pid::from_raw);
         rustix::process::kill_process(id.expect("it has one"), signal).expect("it runs");

@@ -228,6 +228,25 @@ async fn what_is_not_whole_is_refused_and_nothing_is_made_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_saved_is_not_in_memory_a_second_time() {
+    const VALUES: u64 = 48;
+    let folder = Folder::new();
+    let server = Server::vez();
+    let mut keys = KvClient::new(connect(&server).await);
+    for number in 0..VALUES {
+        let (key, value) = (format!("large/{number}").into(), vec![number as u8; 1 << 20].into());
+        keys.put(PutRequest { key, value, ..PutRequest::default() }).await.expect("a put");
+    }
+    let before = server.forget_memory();
+    let file = folder.file("backup");
+    let saved = told(&tokio::task::block_in_place(|| save(&server, &file)));
+    assert!((VALUES << 20) < saved["bytes"].as_u64().expect("a number"));
+    let [.., most] = server.memory();
+    let more = most.saturating_sub(before) >> 20;
+    assert!(more < VALUES / 2, "of {VALUES} MB, {more} were in memory while they were saved");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcds_own_client_saves_what_we_restore() {
     if !is_there("etcdctl") {
         return;
