@@ -18,8 +18,7 @@ use crate::measure::Rates;
 const MOST: f64 = 0.02;
 /// What the kernel counts in.
 const TICKS: f64 = 100.0;
-/// The machine rests if it has so little to do for so long; it is waited for no longer than this,
-/// since whoever is silent for half a minute while others have their turns is taken for gone.
+/// The machine rests if it has so little to do for so long; it is waited for no longer than this.
 const REST: Duration = Duration::from_millis(200);
 const BUSY: u64 = 2;
 const PATIENCE: Duration = Duration::from_secs(1);

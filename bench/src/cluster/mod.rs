@@ -100,11 +100,8 @@ async fn own_locks(
 ) -> anyhow::Result<()> {
     eprintln!("measuring {CROWD} clients of three members with locks of their own …");
     let span = Duration::from_millis(scale.pick(3_000, 1_000).into());
-    let mut crowds = Vec::new();
-    for servers in clusters {
-        crowds.push(Crowd::gather(servers, CROWD).await?);
-    }
-    let [rates, _] = compete(&mut crowds, scale.pick(7, 3), span).await?;
+    let crowds: Vec<_> = clusters.iter().map(|servers| Crowd { servers, size: CROWD }).collect();
+    let [rates, _] = compete(&crowds, scale.pick(7, 3), span).await?;
     let name = format!("three members: lock and unlock, {CROWD} clients");
     let targets = [(Kind::Etcd, Target::AtLeast(5.0)), (Kind::ZooKeeper, Target::AtLeast(2.0))];
     beside(table, &kinds(clusters), (&name, "cycles/s"), &rates, &targets);

@@ -7,7 +7,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tonic::transport::{Channel, Endpoint};
-use vez_api::etcdserverpb::{LeaseGrantRequest, LeaseGrantResponse};
+use vez_api::etcdserverpb::{
+    LeaseGrantRequest, LeaseGrantResponse, LeaseRevokeRequest, LeaseRevokeResponse,
+};
 use vez_api::v3lockpb::{LockRequest, LockResponse, UnlockRequest, UnlockResponse};
 use zookeeper_client::{Acls, Client as Session, CreateMode, WatchedEvent};
 
@@ -58,6 +60,15 @@ impl Client {
             Self::Redis(client) => client.unlock().await,
         }
     }
+
+    /// Hangs up, and leaves nothing behind.
+    pub(crate) async fn leave(self) -> anyhow::Result<()> {
+        match self {
+            Self::Grpc(client) => client.leave().await,
+            // Whoever hangs up has left.
+            Self::ZooKeeper(_) | Self::Redis(_) => Ok(()),
+        }
+    }
 }
 
 pub(crate) async fn channel(address: &str) -> anyhow::Result<Channel> {
@@ -89,6 +100,13 @@ impl Grpc {
     async fn unlock(&mut self) -> anyhow::Result<()> {
         let request = UnlockRequest { key: std::mem::take(&mut self.key) };
         let _: UnlockResponse = self.wire.call("/v3lockpb.Lock/Unlock", &request).await?;
+        Ok(())
+    }
+
+    async fn leave(mut self) -> anyhow::Result<()> {
+        let request = LeaseRevokeRequest { id: self.request.lease };
+        let _: LeaseRevokeResponse =
+            self.wire.call("/etcdserverpb.Lease/LeaseRevoke", &request).await?;
         Ok(())
     }
 }

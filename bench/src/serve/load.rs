@@ -25,23 +25,26 @@ impl Load {
     }
 }
 
-/// So many clients, each with a lock of its own, connected once and used again and again.
-pub(crate) struct Crowd(Vec<Client>);
+/// So many clients, each with a lock of its own, as many at each of these servers, which are one
+/// service.
+#[derive(Clone, Copy)]
+pub(crate) struct Crowd<'a> {
+    pub(crate) servers: &'a [Server],
+    pub(crate) size: usize,
+}
 
-impl Crowd {
-    /// As many at each of these servers, which are one service.
-    pub(crate) async fn gather(servers: &[Server], size: usize) -> anyhow::Result<Self> {
+impl Crowd<'_> {
+    /// They come for this and leave afterwards: what clients who only wait for their turn say to be
+    /// taken for alive, ZooKeeper's several times a second each, would be paid by whoever has it.
+    async fn cycle(self, span: Duration) -> anyhow::Result<Load> {
         let mut clients = Vec::new();
-        for (id, server) in (0..size).zip(servers.iter().cycle()) {
-            clients.push(Client::connect(server, &format!("own-{size}-{id}"), id).await?);
+        for (id, server) in (0..self.size).zip(self.servers.iter().cycle()) {
+            let name = format!("own-{}-{id}", self.size);
+            clients.push(Client::connect(server, &name, id).await?);
         }
-        Ok(Self(clients))
-    }
-
-    async fn cycle(&mut self, span: Duration) -> anyhow::Result<Load> {
         let began = Instant::now();
         let mut tasks = JoinSet::new();
-        for mut client in self.0.drain(..) {
+        for mut client in clients {
             tasks.spawn(async move {
                 let mut cycles = Vec::new();
                 while began.elapsed() < span {
@@ -53,14 +56,17 @@ impl Crowd {
                 anyhow::Ok((client, cycles))
             });
         }
-        let mut all = Vec::new();
+        let (mut all, mut leaving) = (Vec::new(), Vec::new());
         while let Some(done) = tasks.join_next().await {
             let (client, cycles) = done??;
-            self.0.push(client);
+            leaving.push(client);
             all.extend(cycles);
         }
         let rate = all.len() as f64 / began.elapsed().as_secs_f64();
         all.sort_unstable();
+        for client in leaving {
+            client.leave().await?;
+        }
         Ok(Load { rate, cycles: all })
     }
 }
@@ -68,7 +74,7 @@ impl Crowd {
 /// Has crowds take turns: how many cycles each makes a second, and how long one takes at the
 /// median, in milliseconds.
 pub(crate) async fn compete(
-    crowds: &mut [Crowd],
+    crowds: &[Crowd<'_>],
     rounds: u32,
     span: Duration,
 ) -> anyhow::Result<[Vec<Rates>; 2]> {
@@ -87,18 +93,11 @@ pub(crate) async fn alone(
     rounds: u32,
     span: Duration,
 ) -> anyhow::Result<Vec<Rates>> {
-    let mut clients = Vec::new();
-    for servers in services {
-        let mut members = Vec::new();
-        for server in *servers {
-            members.push(Crowd::gather(std::slice::from_ref(server), 1).await?);
-        }
-        clients.push(members);
-    }
     let [medians] = calm::in_turns(services.len(), rounds, async |place, _| {
-        let members = &mut clients[place];
+        let members = services[place];
         let (many, mut sum) = (members.len() as u32, 0.0);
-        for client in members {
+        for member in members {
+            let client = Crowd { servers: std::slice::from_ref(member), size: 1 };
             sum += client.cycle(span / many).await?.median_ms();
         }
         Ok([sum / f64::from(many)])
@@ -162,14 +161,18 @@ async fn struggle(
                 waits.lock().unwrap_or_else(PoisonError::into_inner).push(waited);
                 client.unlock().await?;
             }
-            anyhow::Ok(())
+            anyhow::Ok(client)
         });
     }
+    let mut leaving = Vec::new();
     while let Some(done) = tasks.join_next().await {
-        done??;
+        leaving.push(done??);
     }
     let took = began.elapsed().as_secs_f64();
     let taken = pauses.end();
+    for client in leaving {
+        client.leave().await?;
+    }
     let waits = waits.lock().unwrap_or_else(PoisonError::into_inner);
     let hand_overs = waits.len() as f64 / took;
     let longest = |wait: &dyn Fn(Instant, Instant) -> Duration| {

@@ -106,20 +106,15 @@ const CROWDS: [&[usize]; 3] = [&[1], &[16], &[64, 256]];
 
 async fn own_locks(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
     let servers = start(&[Kind::Vez, Kind::Etcd, Kind::ZooKeeper, Kind::Redis], table)?;
-    // Each round takes as long, however many have their turns: who is silent for half a minute
-    // meanwhile is taken for gone.
-    let round = Duration::from_millis(scale.pick(12_000, 4_000).into());
+    let span = Duration::from_millis(scale.pick(1_500, 500).into());
     let mut ours = Rates::default();
     for sizes in CROWDS {
         eprintln!("measuring {sizes:?} clients with locks of their own …");
-        let mut crowds = Vec::new();
-        for size in sizes {
-            for server in &servers {
-                crowds.push(Crowd::gather(slice::from_ref(server), *size).await?);
-            }
-        }
-        let span = round / crowds.len() as u32;
-        let [rates, medians] = compete(&mut crowds, scale.pick(7, 3), span).await?;
+        let of = |size| {
+            servers.iter().map(move |server| Crowd { servers: slice::from_ref(server), size })
+        };
+        let crowds: Vec<_> = sizes.iter().flat_map(|size| of(*size)).collect();
+        let [rates, medians] = compete(&crowds, scale.pick(7, 3), span).await?;
         let rates = rates.chunks(servers.len());
         for ((size, rates), medians) in sizes.iter().zip(rates).zip(medians.chunks(servers.len())) {
             beside_own(table, *size, &servers, [rates, medians]);
