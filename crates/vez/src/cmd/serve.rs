@@ -164,6 +164,7 @@ impl Serve {
             return Ok(Outcome::Kept);
         }
         serve.log();
+        refuse_huge_pages();
         runtime()?.block_on(serve.serve(settings))?;
         Ok(Outcome::Kept)
     }
@@ -235,6 +236,14 @@ STATUS=clients at {clients}"
             data_dir.display()
         );
         Ok(())
+    }
+}
+
+/// A huge page is made empty when it is first touched, which takes some five milliseconds on a
+/// virtual machine, and all wait who wait for the thread that touched it.
+fn refuse_huge_pages() {
+    if let Err(error) = rustix::thread::disable_transparent_huge_pages(true) {
+        tracing::debug!("there may be huge pages: {error}");
     }
 }
 

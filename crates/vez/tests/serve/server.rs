@@ -92,12 +92,17 @@ impl Server {
     /// What it has in memory, how much of that is its program, and the most that it ever had since
     /// that was forgotten; in bytes.
     pub(crate) fn memory(&self) -> [u64; 3] {
+        self.status(["VmRSS:", "RssFile:", "VmHWM:"]).map(|kib| 1024 * kib)
+    }
+
+    /// Numbers that the system knows of it.
+    pub(crate) fn status<const N: usize>(&self, names: [&str; N]) -> [u64; N] {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
         let status = status.expect("it runs");
-        ["VmRSS:", "RssFile:", "VmHWM:"].map(|name| {
+        names.map(|name| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-            kib.expect("a number") * 1024
+            let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+            number.expect("a number")
         })
     }
 

@@ -106,6 +106,11 @@ async fn while_the_disk_hangs_no_lease_ends_and_who_keeps_one_is_answered() {
     assert!(server.page("/readyz").contains(" 200 "));
 }
 
+#[test]
+fn nobody_waits_for_a_huge_page_to_be_made_empty() {
+    assert_eq!(Server::vez().status(["THP_enabled:"]), [0]);
+}
+
 #[tokio::test]
 async fn a_server_that_was_stopped_reads_what_holders_said_before_it_ends_their_leases() {
     let server = Server::vez();
