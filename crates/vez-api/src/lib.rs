@@ -35,6 +35,12 @@ pub mod v3electionpb {
 pub mod log {
     //! What the replicated log holds.
     include!("generated/vez.rs");
+
+    impl From<command::Command> for Command {
+        fn from(command: command::Command) -> Self {
+            Self { command: Some(command), ..Self::default() }
+        }
+    }
 }
 
 pub mod peer {

@@ -170,8 +170,8 @@ impl Lessor {
         self.leads() && self.left(id).is_none()
     }
 
-    /// Unless it has time already; says whether it had not.
-    pub(crate) fn granted(&self, id: i64, seconds: i64) -> bool {
+    /// Unless it has time already.
+    pub(crate) fn granted(&self, id: i64, seconds: i64) {
         let mut book = self.book();
         let is_new = !book.terms.contains_key(&id);
         if book.leads && is_new {
@@ -183,20 +183,15 @@ impl Lessor {
             drop(book);
             self.changed.notify_one();
         }
-        is_new
     }
 
-    /// Says whether its time was over; nothing, if it had none.
-    pub(crate) fn ended(&self, id: i64) -> Option<bool> {
+    pub(crate) fn ended(&self, id: i64) {
         let mut book = self.book();
-        let now = self.look(&mut book);
-        let was_over = book.terms.get(&id).map(|term| term.ends <= now);
         book.forget(id);
         for ear in book.ears.remove(&id).into_iter().flatten() {
             // Whoever has gone meanwhile need not know.
             ear.send(id).ok();
         }
-        was_over
     }
 
     /// Has `ear` told once when a lease ends; says whether there is such a lease, as far as this

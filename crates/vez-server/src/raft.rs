@@ -514,7 +514,7 @@ mod tests {
 
     fn put(key: &'static str) -> Command {
         let request = PutRequest { key: key.into(), ..PutRequest::default() };
-        Command { command: Some(command::Command::Put(request)) }
+        command::Command::Put(request).into()
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use vez_api::etcdserverpb::{CompactionRequest, LeaseGrantRequest, LeaseRevokeRequest};
-use vez_api::log::{self, command::Command};
+use vez_api::log::{self, Reason, command::Command};
 use vez_tls::net::{self, Net};
 use vez_tls::{Acceptor, ServerFiles};
 
-use crate::api::{Member, Service, Shared};
+use crate::api::{Member, Service, Shared, Sharing};
 use crate::cluster::handover::Stage;
 use crate::cluster::way::Way;
 use crate::cluster::{Card, Membership, PeerTls, Timing, cluster_id, gate, member_id, reception};
@@ -149,7 +149,7 @@ impl Server {
         let keep = options.limits.history;
         let full = Arc::new(Notify::new());
         let chronicle = Arc::new(replica.read(Chronicle::new));
-        let leases = Arc::new(LeaseCounts::default());
+        let leases = Arc::new(LeaseCounts::new(replica.read(|state| state.leases().len())));
         let ears = Ears {
             hub: Arc::clone(&hub),
             lessor: Arc::clone(&lessor),
@@ -178,8 +178,8 @@ impl Server {
         chores.spawn(forget_history(replica.clone(), keep, full));
         let limits = options.limits;
         let doors_seen = Arc::new(Doors::new(limits.connections));
-        let service =
-            Service::new(Shared { replica: replica.clone(), hub, lessor, limits, member });
+        let (own, sharing) = (replica.clone(), Sharing::default());
+        let service = Service::new(Shared { replica: own, hub, lessor, limits, member, sharing });
         let view = View::new(service.clone(), chronicle, leases, Arc::clone(&doors_seen));
         view.keep(&mut chores);
         let (stop, stopped) = watched::channel(false);
@@ -257,10 +257,13 @@ impl Ears {
         replica.listen(move |state, command, events| {
             match command {
                 Some(command) => {
-                    let cause = note_lease(&self.lessor, &self.leases, state, command);
+                    let cause = Cause::of(command);
+                    note_lease(&self.lessor, state, command);
+                    self.leases.note(state.leases().len(), cause);
                     self.chronicle.note(state, cause, events);
                 }
                 None => {
+                    self.leases.begin_anew(state.leases().len());
                     self.chronicle.begin_anew(state);
                     self.hub.begin_anew();
                 }
@@ -389,7 +392,8 @@ async fn end_leases(replica: Replica, lessor: Arc<Lessor>) {
                     return;
                 };
                 let command = Command::LeaseRevoke(LeaseRevokeRequest { id });
-                match replica.propose(log::Command { command: Some(command) }).await {
+                let reason = Reason::Expired.into();
+                match replica.propose(log::Command { reason, ..command.into() }).await {
                     Ok(_) => tracing::info!("lease {id:x} ran out; deleted: {keys:?}"),
                     Err(error) => {
                         tracing::warn!("lease {id:x} ran out and cannot be ended yet: {error}");
@@ -410,8 +414,7 @@ async fn forget_history(replica: Replica, keep: i64, full: Arc<Notify>) {
             continue;
         };
         let request = CompactionRequest { revision, physical: false };
-        let command = log::Command { command: Some(Command::Compact(request)) };
-        if let Err(error) = replica.propose(command).await {
+        if let Err(error) = replica.propose(Command::Compact(request).into()).await {
             tracing::debug!("the history is not shortened yet: {error}");
             tokio::time::sleep(RETRY).await;
         }
@@ -426,35 +429,18 @@ fn is_full(state: &State, keep: i64) -> bool {
     state.compacted().saturating_add(most) < state.revision()
 }
 
-/// What a command means for leases; and why it takes keys away, if it does.
-fn note_lease(
-    lessor: &Lessor,
-    counts: &LeaseCounts,
-    state: &State,
-    command: &log::Command,
-) -> Cause {
+/// What a command means for the time of leases.
+fn note_lease(lessor: &Lessor, state: &State, command: &log::Command) {
     match &command.command {
         Some(Command::LeaseGrant(LeaseGrantRequest { id, .. })) => {
             // It may have been there before: then its time goes on.
-            if state.lease(*id).is_some_and(|lease| lessor.granted(*id, lease.ttl)) {
-                counts.granted.add(1);
+            if let Some(lease) = state.lease(*id) {
+                lessor.granted(*id, lease.ttl);
             }
-            Cause::Client
         }
         Some(Command::LeaseRevoke(LeaseRevokeRequest { id })) if state.lease(*id).is_none() => {
-            match lessor.ended(*id) {
-                Some(true) => {
-                    counts.expired.add(1);
-                    Cause::Expiry
-                }
-                Some(false) => {
-                    counts.revoked.add(1);
-                    Cause::Revocation
-                }
-                // It was ended before, so that this took nothing away.
-                None => Cause::Revocation,
-            }
+            lessor.ended(*id);
         }
-        _ => Cause::Client,
+        _ => {}
     }
 }

@@ -165,16 +165,18 @@ async fn a_directory_of_others_is_refused() {
 
     let identity = scratch.data().join("identity");
     let text = fs::read_to_string(&identity).unwrap();
-    fs::write(&identity, text.replace("format 3", "format 4")).unwrap();
+    fs::write(&identity, text.replace("format 4", "format 5")).unwrap();
     let error = Replica::open(options.clone()).await.unwrap_err().to_string();
-    assert!(error.contains("format 4"), "{error}");
+    assert!(error.contains("format 5"), "{error}");
     fs::remove_file(&identity).unwrap();
     let error = Replica::open(options.clone()).await.unwrap_err();
     assert!(matches!(error, OpenError::Directory(DirectoryError::Nameless { .. })), "{error}");
-    // The format before is understood, and is none any more once this one was written to it.
-    fs::write(&identity, text.replace("format 3", "format 2")).unwrap();
-    Replica::open(options).await.unwrap().shutdown().await;
-    assert_eq!(fs::read_to_string(&identity).unwrap(), text);
+    // Those before are understood, and are none any more once this one was written to them.
+    for before in ["format 2", "format 3"] {
+        fs::write(&identity, text.replace("format 4", before)).unwrap();
+        Replica::open(options.clone()).await.unwrap().shutdown().await;
+        assert_eq!(fs::read_to_string(&identity).unwrap(), text);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ use tonic::{Request, Response, Status};
 use vez_api::etcdserverpb::{
     Compare, PutRequest, RequestOp, ResponseHeader, TxnRequest, TxnResponse, compare, request_op,
 };
-use vez_api::log::{Left, command::Command};
+use vez_api::log::{Left, Reason, command::Command};
 use vez_api::mvccpb::KeyValue;
 use vez_api::v3electionpb::{
     CampaignRequest, CampaignResponse, LeaderKey, LeaderRequest, LeaderResponse, ProclaimRequest,
@@ -26,9 +26,10 @@ impl Election for Service {
         request: Request<CampaignRequest>,
     ) -> Result<Response<CampaignResponse>, Status> {
         let CampaignRequest { name, lease, value } = request.into_inner();
-        let (place, before) = self.stand_in_line(&name, lease, value.clone()).await?;
+        let (mut place, before) = self.stand_in_line(&name, lease, value.clone()).await?;
         if before.is_some_and(|before| before.value != value) {
             self.say(&place.key, place.since, place.lease, value).await?;
+            place.was_written();
         }
         let header = place.turn().await?;
         let leader =
@@ -78,7 +79,7 @@ impl Election for Service {
         request: Request<ResignRequest>,
     ) -> Result<Response<ResignResponse>, Status> {
         let LeaderKey { key, rev, .. } = request.into_inner().leader.ok_or_else(without_key)?;
-        let Left { header, .. } = self.release(&key, rev).await?;
+        let Left { header, .. } = self.release(&key, rev, Reason::Asked).await?;
         Ok(Response::new(ResignResponse { header }))
     }
 }

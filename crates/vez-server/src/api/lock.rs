@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Request, Response, Status};
 use vez_api::etcdserverpb::{DeleteRangeRequest, DeleteRangeResponse};
-use vez_api::log::{Left, command::Command};
+use vez_api::log::{Left, Reason, command::Command};
 use vez_api::v3lockpb::{
     LockRequest, LockResponse, UnlockRequest, UnlockResponse, lock_server::Lock,
 };
@@ -46,7 +46,7 @@ impl Lock for Service {
         let fence = fence(request.metadata())?;
         let key = request.into_inner().key;
         if let Some(fence) = fence {
-            let Left { header, .. } = self.release(&key, fence).await?;
+            let Left { header, .. } = self.release(&key, fence, Reason::Asked).await?;
             return Ok(Response::new(UnlockResponse { header }));
         }
         let delete = DeleteRangeRequest { key, ..DeleteRangeRequest::default() };

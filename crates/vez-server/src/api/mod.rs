@@ -7,6 +7,7 @@ mod lease;
 mod lock;
 mod maintenance;
 mod queue;
+mod sharing;
 pub(crate) mod unary;
 mod watch;
 
@@ -19,11 +20,12 @@ use vez_api::etcdserverpb::{
     ResponseHeader, TxnResponse, cluster_server::ClusterServer, kv_server::KvServer,
     lease_server::LeaseServer, maintenance_server::MaintenanceServer,
 };
-use vez_api::log::{self, Left, Taken, command::Command};
+use vez_api::log::{self, Left, Taken};
 use vez_api::v3electionpb::election_server::ElectionServer;
 use vez_api::v3lockpb::lock_server::LockServer;
 
 pub(crate) use self::maintenance::VERSION;
+pub(crate) use self::sharing::Sharing;
 
 use crate::hub::Hub;
 use crate::lessor::Lessor;
@@ -41,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) lessor: Arc<Lessor>,
     pub(crate) limits: Limits,
     pub(crate) member: Member,
+    pub(crate) sharing: Sharing,
 }
 
 /// How this node is called and reached.
@@ -85,14 +88,18 @@ impl Service {
     }
 
     /// Puts a command to the log; the answer comes when it is durable.
-    async fn propose<A: Answer>(&self, command: Command) -> Result<A, Status> {
+    async fn propose<A: Answer>(&self, command: impl Into<log::Command>) -> Result<A, Status> {
         self.write(command, Haste::Now).await
     }
 
     /// The same for somebody who will not be answered yet.
-    async fn write<A: Answer>(&self, command: Command, haste: Haste) -> Result<A, Status> {
-        let command = log::Command { command: Some(command) };
-        let response = self.replica.propose_anywhere(command, haste).await.map_err(status)?;
+    async fn write<A: Answer>(
+        &self,
+        command: impl Into<log::Command>,
+        haste: Haste,
+    ) -> Result<A, Status> {
+        let written = self.replica.propose_anywhere(command.into(), haste);
+        let response = written.await.map_err(status)?;
         let mut answer = A::of(response)
             .ok_or_else(|| Status::internal("a command was answered as something else"))?;
         self.sign(answer.header());

@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tonic::Status;
 use vez_api::etcdserverpb::{LeaseGrantRequest, ResponseHeader};
-use vez_api::log::{self, Leave, Left, Take, Taken, command::Command};
+use vez_api::log::{self, Leave, Left, Reason, Take, Taken, command::Command};
 use vez_api::mvccpb::KeyValue;
 
 use super::{Service, status};
@@ -32,8 +32,10 @@ pub(super) struct Place {
     /// Its fence: the revision at which it was taken.
     pub(super) since: i64,
     pub(super) lease: i64,
-    /// What was there before this call belongs to another call, which may still rely on it.
-    is_mine: bool,
+    /// Its key's version once this call relied on it: at another, a later call does.
+    version: i64,
+    /// Other calls may wait with it, too.
+    is_shared: AtomicBool,
     is_kept: AtomicBool,
 }
 
@@ -52,7 +54,7 @@ impl Service {
         };
         let prefix = Bytes::from([name, b"/"].concat());
         let key = Bytes::from([&prefix[..], format!("{lease:x}").as_bytes()].concat());
-        let request = taking(&key, value, lease, self.replica.has_peers());
+        let request = taking(&key, value, lease);
         self.fits(&request)?;
         // Who has to wait for another anyway can wait for whoever else has something to write.
         let is_held = self.replica.read(|state| state.line(&prefix).next().is_some());
@@ -64,16 +66,13 @@ impl Service {
             let Taken { header, found } = service.write(Command::Take(request), haste).await?;
             let revision = header.map_or(0, |header| header.revision);
             let since = found.as_ref().map_or(revision, |found| found.create_revision);
-            let is_mine = found.is_none();
-            let place = Place {
-                service,
-                prefix,
-                key,
-                since,
-                lease,
-                is_mine,
-                is_kept: AtomicBool::new(false),
-            };
+            let version = 1 + found.as_ref().map_or(0, |found| found.version);
+            // Who has nobody ahead may have been granted the place by an earlier call, and hold it.
+            // Who has somebody ahead has not, and gives it up in place of the earlier call, too.
+            let may_be_held = found.is_some()
+                && service.replica.read(|state| state.ahead(&prefix, since).is_none());
+            let [is_shared, is_kept] = [false, may_be_held].map(AtomicBool::new);
+            let place = Place { service, prefix, key, since, lease, version, is_shared, is_kept };
             Ok::<_, Status>((place, found))
         });
         taken.await
@@ -112,9 +111,17 @@ impl<F: Future<Output: Send> + Send + 'static> Drop for ToItsEnd<F> {
 }
 
 impl Service {
-    /// Takes a place away, if it still is the one with this fence.
-    pub(crate) async fn release(&self, key: &Bytes, fence: i64) -> Result<Left, Status> {
-        self.propose(Command::Leave(leaving(key, fence))).await
+    /// Takes a place away, if it still is the one with this fence: a late release never releases a
+    /// newer grant.
+    pub(crate) async fn release(
+        &self,
+        key: &Bytes,
+        fence: i64,
+        reason: Reason,
+    ) -> Result<Left, Status> {
+        let leave = Leave { key: key.clone(), since: fence, if_version: 0 };
+        let command = log::Command::from(Command::Leave(leave));
+        self.propose(log::Command { reason: reason.into(), ..command }).await
     }
 }
 
@@ -140,18 +147,32 @@ impl Place {
                     return Ok(self.service.header(revision));
                 }
                 // Whoever is not told any more looks again.
-                Ok((ahead, own)) => tokio::select! {
-                    biased;
-                    Ok(()) = own => return Err(expired()),
-                    _ = ahead => {}
-                    // Whoever asked finds the place again, at a member that has a leader.
-                    () = self.service.replica.leaderless() => {
-                        self.is_kept.store(true, Ordering::Relaxed);
-                        return Err(status(ProposeError::NoMajority));
+                Ok((ahead, own)) => {
+                    if !self.is_shared.swap(true, Ordering::Relaxed) {
+                        self.service.sharing.join(self.name(), self.version);
                     }
-                },
+                    tokio::select! {
+                        biased;
+                        Ok(()) = own => return Err(expired()),
+                        _ = ahead => {}
+                        // Whoever asked finds the place again, at a member that has a leader.
+                        () = self.service.replica.leaderless() => {
+                            self.is_kept.store(true, Ordering::Relaxed);
+                            return Err(status(ProposeError::NoMajority));
+                        }
+                    }
+                }
             }
         }
+    }
+
+    fn name(&self) -> (Bytes, i64) {
+        (self.key.clone(), self.since)
+    }
+
+    /// This call has written to its key.
+    pub(super) fn was_written(&mut self) {
+        self.version += 1;
     }
 
     /// Whoever asked has it now, and gives it up himself.
@@ -164,14 +185,18 @@ impl Drop for Place {
     fn drop(&mut self) {
         // Who is sent away because this member stops asks again where it is served.
         let is_stopping = *self.service.replica.stage().borrow() == Stage::Left;
-        if *self.is_kept.get_mut() || !self.is_mine || is_stopping {
+        let had_joined = *self.is_shared.get_mut();
+        let how = [had_joined, *self.is_kept.get_mut() || is_stopping];
+        if how == [false, true] {
             return;
         }
+        let left = self.service.sharing.leave(self.name(), self.version, how);
+        let Some(version) = left else { return };
         let service = self.service.clone();
-        let request = giving_up(&self.key, self.since, service.replica.has_peers());
+        let request = giving_up(&self.key, self.since, version);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                let command = log::Command { command: Some(Command::Leave(request)) };
+                let command = log::Command::from(Command::Leave(request));
                 // Nobody is left to be told; if this fails, the lease takes the place with it. Done
                 // twice it harms nobody: it is bound to this place.
                 while let Err(
@@ -188,21 +213,15 @@ impl Drop for Place {
     }
 }
 
-/// Makes the key, or finds what is there. Among several members a call at another one may have made
-/// it and be about to give it up: so that it is relied upon again is written down.
-fn taking(key: &Bytes, value: Bytes, lease: i64, among_several: bool) -> Take {
-    Take { key: key.clone(), value, lease, again: among_several }
+/// Makes the key, or finds what is there. An earlier call may have made it and be about to give it
+/// up, here or at another member: so that it is relied upon again is written down.
+fn taking(key: &Bytes, value: Bytes, lease: i64) -> Take {
+    Take { key: key.clone(), value, lease, again: true }
 }
 
-/// Leaves, unless somebody relies on the place again.
-fn giving_up(key: &Bytes, since: i64, among_several: bool) -> Leave {
-    Leave { if_untouched: among_several, ..leaving(key, since) }
-}
-
-/// Deletes a key if it is still the one that was made then: a late release never releases a newer
-/// grant.
-fn leaving(key: &Bytes, since: i64) -> Leave {
-    Leave { key: key.clone(), since, if_untouched: false }
+/// Leaves, unless a later call relies on the place.
+fn giving_up(key: &Bytes, since: i64, version: i64) -> Leave {
+    Leave { key: key.clone(), since, if_version: version }
 }
 
 fn expired() -> Status {
@@ -214,27 +233,29 @@ mod tests {
     use super::*;
     use crate::state::State;
 
-    /// What becomes of a place that was taken, asked for again or not, and then given up.
-    fn given_up(again: bool) -> Option<KeyValue> {
+    /// What becomes of a place that was taken, asked for again or not, when the first call or the
+    /// later one gives it up.
+    fn given_up(again: bool, version: i64) -> Option<KeyValue> {
         let mut state = State::default();
-        let mut apply = |command| {
-            let applied = state.apply(&log::Command { command: Some(command) });
+        let mut apply = |command: Command| {
+            let applied = state.apply(&command.into());
             applied.response.expect("it is in order");
         };
         let (lease, key) = (7, Bytes::from_static(b"lock/7"));
         apply(Command::LeaseGrant(LeaseGrantRequest { ttl: 60, id: lease }));
-        apply(Command::Take(taking(&key, "mine".into(), lease, true)));
+        apply(Command::Take(taking(&key, "mine".into(), lease)));
         if again {
-            apply(Command::Take(taking(&key, "other".into(), lease, true)));
+            apply(Command::Take(taking(&key, "other".into(), lease)));
         }
-        apply(Command::Leave(giving_up(&key, 2, true)));
+        apply(Command::Leave(giving_up(&key, 2, version)));
         state.get(&key).cloned()
     }
 
     #[test]
-    fn a_place_is_given_up_unless_it_was_asked_for_again() {
-        assert_eq!(given_up(false), None);
-        let kept = given_up(true).expect("it is relied upon");
+    fn a_place_is_given_up_by_the_last_who_asked_for_it() {
+        assert_eq!(given_up(false, 1), None);
+        let kept = given_up(true, 1).expect("it is relied upon");
         assert_eq!((&kept.value[..], kept.lease, kept.create_revision), (&b"mine"[..], 7, 2));
+        assert_eq!(given_up(true, 2), None);
     }
 }

@@ -40,7 +40,7 @@ use crate::store::{Mark, Types, Vote};
 /// Which cluster a word is for, who says it, and to whom: in front of everything.
 /// The number is that of the words: a member that does not know all that may be in the log must not
 /// be sent any of it, and refuses to listen to who names the cluster otherwise.
-pub(super) const CLUSTER: &str = "vez-cluster-2";
+pub(super) const CLUSTER: &str = "vez-cluster-3";
 pub(super) const FROM: &str = "vez-from";
 pub(super) const TO: &str = "vez-to";
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use vez_api::log::{self, Reason, command::Command};
 use vez_api::mvccpb::event::EventType;
 use vez_api::mvccpb::{Event, KeyValue};
 
@@ -92,8 +93,30 @@ pub struct Happening {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     Client,
+    ByHand,
     Expiry,
     Revocation,
+}
+
+impl Cause {
+    /// The same at every member: the log says it.
+    pub(crate) fn of(command: &log::Command) -> Self {
+        match (&command.command, command.reason()) {
+            (Some(Command::LeaseRevoke(_)), Reason::Expired) => Self::Expiry,
+            (Some(Command::LeaseRevoke(_)), _) => Self::Revocation,
+            (_, Reason::ByHand) => Self::ByHand,
+            _ => Self::Client,
+        }
+    }
+
+    fn why(self) -> Why {
+        match self {
+            Self::Client => Why::Asked,
+            Self::ByHand => Why::ByHand,
+            Self::Expiry => Why::Expired,
+            Self::Revocation => Why::Revoked,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -106,8 +129,6 @@ struct Book {
     logged: u64,
     /// Forgotten before they were logged.
     lost: u64,
-    /// What is about to be released by hand.
-    by_hand: Vec<(Bytes, i64)>,
     held: u64,
     waiting: u64,
 }
@@ -138,7 +159,6 @@ impl Chronicle {
             last: 0,
             logged: 0,
             lost: 0,
-            by_hand: Vec::new(),
             held,
             waiting,
         };
@@ -195,18 +215,6 @@ impl Chronicle {
             if let Some(kv) = event.kv.as_ref().filter(|kv| kv.key.contains(&b'/')) {
                 scribe.put(kv, event.prev_kv.as_ref());
             }
-        }
-    }
-
-    /// Until [`Self::forget_by_hand`], the end of this key with this fence is a release by hand.
-    pub(crate) fn expect_by_hand(&self, key: &Bytes, fence: i64) {
-        self.book().by_hand.push((key.clone(), fence));
-    }
-
-    pub(crate) fn forget_by_hand(&self, key: &Bytes, fence: i64) {
-        let mut book = self.book();
-        if let Some(index) = book.by_hand.iter().position(|one| one.0 == key && one.1 == fence) {
-            book.by_hand.swap_remove(index);
         }
     }
 
@@ -290,7 +298,7 @@ impl<'a> Scribe<'a> {
         let was_first =
             is_ahead && next.is_none_or(|next| place < (next.create_revision, &next.key));
         if stands_in_queue(kv) {
-            let why = self.why(kv);
+            let why = self.cause.why();
             let took = if was_first {
                 self.book.held_since(kv.create_revision, self.now)
             } else {
@@ -376,16 +384,6 @@ impl<'a> Scribe<'a> {
         self.chronicle.waits.observe(Duration::ZERO);
         let took = Lapse { time: Duration::ZERO, is_least: false };
         self.write(What::Granted, kv, took);
-    }
-
-    fn why(&self, kv: &KeyValue) -> Why {
-        let is_meant = |one: &(Bytes, i64)| one.0 == kv.key && one.1 == kv.create_revision;
-        match self.cause {
-            Cause::Expiry => Why::Expired,
-            Cause::Revocation => Why::Revoked,
-            Cause::Client if self.book.by_hand.iter().any(is_meant) => Why::ByHand,
-            Cause::Client => Why::Asked,
-        }
     }
 
     fn write(&mut self, what: What, kv: &KeyValue, took: Lapse) {

@@ -1,13 +1,15 @@
 //! What keeps the numbers up to date, beside the work: leases, leaders, samples, the log.
 
+use std::cmp;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
 use super::calls::Calls;
-use super::chronicle::Chronicle;
+use super::chronicle::{Cause, Chronicle};
 use super::meter::Counter;
 use super::{Happening, View, samples};
 use crate::raft::Replica;
@@ -16,11 +18,38 @@ use crate::raft::Replica;
 const LOG_EVERY: Duration = Duration::from_millis(20);
 
 /// What became of leases.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct LeaseCounts {
+    /// So many there were, after the last command that was noted.
+    there: AtomicUsize,
     pub(crate) granted: Counter,
     pub(crate) revoked: Counter,
     pub(crate) expired: Counter,
+}
+
+impl LeaseCounts {
+    /// Begins with so many.
+    pub(crate) fn new(there: usize) -> Self {
+        let [granted, revoked, expired] = std::array::from_fn(|_| Counter::default());
+        Self { there: AtomicUsize::new(there), granted, revoked, expired }
+    }
+
+    /// Everything became another.
+    pub(crate) fn begin_anew(&self, there: usize) {
+        self.there.store(there, Ordering::Relaxed);
+    }
+
+    /// Takes note of a command after which there are so many; `cause` is why it takes them away, if
+    /// it does. Call with the state held, in the order of the commands.
+    pub(crate) fn note(&self, there: usize, cause: Cause) {
+        let before = self.there.swap(there, Ordering::Relaxed);
+        match (there.cmp(&before), cause) {
+            (cmp::Ordering::Greater, _) => self.granted.add(1),
+            (cmp::Ordering::Less, Cause::Expiry) => self.expired.add(1),
+            (cmp::Ordering::Less, _) => self.revoked.add(1),
+            (cmp::Ordering::Equal, _) => {}
+        }
+    }
 }
 
 impl View {

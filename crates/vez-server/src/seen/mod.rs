@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use vez_api::log::Left;
+use vez_api::log::{Left, Reason};
 
 pub use self::chronicle::{Happening, Lapse, What, Why};
 pub use self::queues::{Line, NAMED, Order, Page, Search, Standing};
@@ -194,10 +194,7 @@ impl View {
     /// Takes a turn, or a place in a line, away from whoever has it, if it still has the one with
     /// this fence: what is decided late never hits another.
     pub async fn release(&self, key: Bytes, fence: i64) -> Result<Release, String> {
-        self.chronicle.expect_by_hand(&key, fence);
-        let released = self.service.release(&key, fence).await;
-        self.chronicle.forget_by_hand(&key, fence);
-        match released {
+        match self.service.release(&key, fence, Reason::ByHand).await {
             Ok(Left { left: true, .. }) => Ok(Release::Done),
             Ok(_) => Ok(Release::Gone),
             Err(status) => Err(status.message().to_owned()),

@@ -26,7 +26,7 @@ pub(super) fn take(write: &mut Write<'_>, request: &Take) -> Result<Taken, Error
 /// For a request that was found good.
 pub(super) fn leave(write: &mut Write<'_>, request: &Leave) -> Left {
     let is_meant = write.state.get(&request.key).is_some_and(|kv| {
-        kv.create_revision == request.since && !(request.if_untouched && 1 < kv.version)
+        kv.create_revision == request.since && [0, kv.version].contains(&request.if_version)
     });
     if is_meant {
         write.delete(&request.key);

@@ -11,7 +11,7 @@ use rand::RngExt as _;
 use crate::chance::Chance;
 
 /// The layout this program writes.
-const FORMAT: u64 = 3;
+const FORMAT: u64 = 4;
 /// The one before had fewer kinds of commands in its log, and is understood.
 const UNDERSTOOD: RangeInclusive<u64> = 2..=FORMAT;
 const LOCK: &str = "lock";

@@ -251,7 +251,7 @@ mod tests {
     fn entry(index: u64) -> Entry {
         let (key, value) = (format!("key {index}").into(), vec![7; 30].into());
         let put = PutRequest { key, value, ..PutRequest::default() };
-        let command = Command { command: Some(command::Command::Put(put)) };
+        let command = Command::from(command::Command::Put(put));
         let payload = EntryPayload::Normal(Proposal::new(command));
         Entry { log_id: LogId::new_term_index(1, index), payload }
     }

@@ -324,7 +324,7 @@ mod tests {
         };
         let put = |held: &mut Held, key: u64| {
             let request = PutRequest { key: format!("{key}").into(), ..PutRequest::default() };
-            let command = Command { command: Some(command::Command::Put(request)) };
+            let command = Command::from(command::Command::Put(request));
             let payload = EntryPayload::Normal(Proposal::new(command));
             held.apply(&Entry { log_id: LogId::new_term_index(1, key), payload });
         };

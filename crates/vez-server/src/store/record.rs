@@ -216,7 +216,7 @@ impl TryFrom<MembersRecord> for Members {
 #[cfg(test)]
 mod tests {
     use vez_api::etcdserverpb::PutRequest;
-    use vez_api::log::{Command, command};
+    use vez_api::log::command;
 
     use super::*;
 
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn an_entry_is_encoded_once_and_anew_where_it_has_another_place() {
         let put = PutRequest { key: "k".into(), ..PutRequest::default() };
-        let proposal = Proposal::new(Command { command: Some(command::Command::Put(put)) });
+        let proposal = Proposal::new(command::Command::Put(put).into());
         let first = encode_entry(&entry(7, &proposal));
         assert_eq!(first.as_ptr(), encode_entry(&entry(7, &proposal)).as_ptr());
         let again = encode_entry(&entry(8, &proposal));

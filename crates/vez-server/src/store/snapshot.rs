@@ -364,7 +364,7 @@ fn part(body: &mut Stretch<'_>) -> io::Result<Option<Range<u64>>> {
 #[cfg(test)]
 mod tests {
     use vez_api::etcdserverpb::PutRequest;
-    use vez_api::log::{Command, command};
+    use vez_api::log::command;
 
     use super::*;
     use crate::store::{LogId, StoredMembers};
@@ -402,7 +402,7 @@ mod tests {
         for number in 0..300 {
             let (key, value) = (format!("key/{number}").into(), vec![7; 1_000].into());
             let put = PutRequest { key, value, ..PutRequest::default() };
-            let applied = state.apply(&Command { command: Some(command::Command::Put(put)) });
+            let applied = state.apply(&command::Command::Put(put).into());
             applied.response.expect("it is in order");
         }
         state

@@ -40,7 +40,7 @@ pub(crate) fn put(key: &str, value: impl Into<Vec<u8>>) -> Command {
         value: value.into().into(),
         ..PutRequest::default()
     };
-    Command { command: Some(command::Command::Put(request)) }
+    command::Command::Put(request).into()
 }
 
 /// The revision at which the key was put.

@@ -18,7 +18,7 @@ pub(crate) fn bytes(text: &str) -> Bytes {
 }
 
 pub(crate) fn command(command: log::command::Command) -> log::Command {
-    log::Command { command: Some(command) }
+    command.into()
 }
 
 pub(crate) fn put(key: &str, value: &str) -> PutRequest {

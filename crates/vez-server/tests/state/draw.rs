@@ -147,10 +147,10 @@ pub(crate) fn commands() -> impl Strategy<Value = log::Command> {
         lease: put.lease,
         again,
     });
-    let leave = (keys(), 0..20_i64, any::<bool>()).prop_map(|(key, since, if_untouched)| Leave {
+    let leave = (keys(), 0..20_i64, 0..4_i64).prop_map(|(key, since, if_version)| Leave {
         key,
         since,
-        if_untouched,
+        if_version,
     });
     prop_oneof![
         6 => take.prop_map(Command::Take),

@@ -172,7 +172,7 @@ proptest! {
 fn a_command_of_a_later_version_is_refused_and_changes_nothing() {
     let mut state = some_state();
     let before = state.encode();
-    let applied = state.apply(&log::Command { command: None });
+    let applied = state.apply(&log::Command::default());
     assert_eq!(applied.response.unwrap_err().code(), tonic::Code::Unimplemented);
     assert_eq!((state.encode(), applied.events.len()), (before, 0));
 }

@@ -145,8 +145,8 @@ impl Model {
         let delete = DeleteRangeRequest { key: request.key.clone(), ..Default::default() };
         let mut compare =
             vec![compare_of(&request.key, TargetUnion::CreateRevision(request.since))];
-        let written_once = compare_of(&request.key, TargetUnion::Version(1));
-        compare.extend(request.if_untouched.then_some(written_once));
+        let is_untouched = compare_of(&request.key, TargetUnion::Version(request.if_version));
+        compare.extend((request.if_version != 0).then_some(is_untouched));
         // Of a key that is not there, nothing can have been made.
         let is_there = self.now().contains_key(&request.key);
         let delete = is_there.then_some(Request::RequestDeleteRange(delete));

@@ -75,11 +75,6 @@ async fn who_stops_waiting_leaves_the_line_and_nobody_else_does() {
     lock(&channel, 1).await.expect("it is free");
     let waiting = tokio::spawn(lock(&channel, 2));
     until_count(&channel, "door/", 2).await;
-    // Asking again with a place that another call has, and giving that up, changes nothing.
-    let again = tokio::spawn(lock(&channel, 2));
-    tokio::task::yield_now().await;
-    again.abort();
-    assert_eq!(count(&channel, "door/").await, 2);
     waiting.abort();
     until_count(&channel, "door/", 1).await;
     let mut elections = ElectionClient::new(channel.clone());
@@ -89,6 +84,69 @@ async fn who_stops_waiting_leaves_the_line_and_nobody_else_does() {
     let waiting = tokio::spawn(async move { elections.campaign(request).await });
     until_count(&channel, "throne/", 2).await;
     waiting.abort();
+    until_count(&channel, "throne/", 1).await;
+}
+
+/// Waits until so many calls have asked for a place with this lease.
+async fn until_asked(channel: &Channel, name: &str, lease: i64, often: i64) {
+    let key = format!("{name}/{lease:x}");
+    let get = RangeRequest { key: key.into(), ..RangeRequest::default() };
+    let mut keys = KvClient::new(channel.clone());
+    let is_asked = async {
+        loop {
+            let found = keys.range(get.clone()).await.expect("it serves").into_inner();
+            if found.kvs.first().is_some_and(|found| found.version == often) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), is_asked).await.expect("it is asked for");
+}
+
+#[tokio::test]
+async fn who_asks_again_has_the_same_place_and_the_last_to_go_leaves_no_key_behind() {
+    let server = Server::vez();
+    let channel = connect(&server).await;
+    grant(&channel, &[1, 2]).await;
+    lock(&channel, 1).await.expect("it is free");
+    // In either order: the first goes first, or the second does.
+    for order in [[0, 1], [1, 0]] {
+        let mut calls = Vec::new();
+        for often in 1..=2 {
+            calls.push(tokio::spawn(lock(&channel, 2)));
+            until_asked(&channel, "door", 2, often).await;
+        }
+        calls[order[0]].abort();
+        // A write that comes after whatever that one may have said.
+        lock(&channel, 1).await.expect("it holds it");
+        let other = order[1];
+        assert!(!calls[other].is_finished());
+        assert_eq!(count(&channel, "door/").await, 2);
+        calls[other].abort();
+        until_count(&channel, "door/", 1).await;
+    }
+}
+
+#[tokio::test]
+async fn who_stands_again_and_gives_up_leaves_no_key_behind() {
+    let server = Server::vez();
+    let channel = connect(&server).await;
+    grant(&channel, &[1, 2]).await;
+    let stand = |lease, value: &'static str| {
+        let mut elections = ElectionClient::new(channel.clone());
+        let stand = CampaignRequest { name: "throne".into(), lease, value: value.into() };
+        async move { elections.campaign(stand).await }
+    };
+    stand(1, "first").await.expect("nobody else stands");
+    let waiting = tokio::spawn(stand(2, "one"));
+    until_asked(&channel, "throne", 2, 1).await;
+    let again = tokio::spawn(stand(2, "another"));
+    // It is found, and what it says is changed.
+    until_asked(&channel, "throne", 2, 3).await;
+    waiting.abort();
+    stand(1, "first").await.expect("it leads");
+    assert_eq!(count(&channel, "throne/").await, 2);
+    again.abort();
     until_count(&channel, "throne/", 1).await;
 }
 

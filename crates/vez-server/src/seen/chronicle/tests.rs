@@ -4,8 +4,6 @@ use vez_api::etcdserverpb::{
     DeleteRangeRequest, LeaseGrantRequest, LeaseRevokeRequest, PutRequest, RequestOp, TxnRequest,
     request_op::Request,
 };
-use vez_api::log;
-use vez_api::log::command::Command;
 
 use super::*;
 
@@ -22,7 +20,7 @@ impl World {
     }
 
     fn apply(&mut self, command: Command, cause: Cause) {
-        let applied = self.state.apply(&log::Command { command: Some(command) });
+        let applied = self.state.apply(&command.into());
         self.chronicle.note(&self.state, cause, &applied.events);
     }
 
@@ -101,10 +99,11 @@ async fn what_is_released_by_hand_is_told_so_and_nothing_else_is() {
     (1..=2).for_each(|id| world.lease(id));
     world.stand("door", 1);
     world.stand("door", 2);
-    let (key, fence) = (Bytes::from("door/1"), world.state.get(b"door/1").unwrap().create_revision);
-    world.chronicle.expect_by_hand(&key, fence);
-    world.leave("door", 1);
-    world.chronicle.forget_by_hand(&key, fence);
+    let since = world.state.get(b"door/1").unwrap().create_revision;
+    let leave = Command::Leave(log::Leave { key: "door/1".into(), since, if_version: 0 });
+    let command = log::Command { reason: Reason::ByHand.into(), ..leave.into() };
+    let applied = world.state.apply(&command);
+    world.chronicle.note(&world.state, Cause::of(&command), &applied.events);
     world.leave("door", 2);
     let whys: Vec<What> = world.told().into_iter().map(|(what, ..)| what).collect();
     let (by_hand, asked) = (What::Ended(Why::ByHand), What::Ended(Why::Asked));
