@@ -64,7 +64,7 @@ impl Cluster for Service {
 }
 
 impl Service {
-    fn members(&self) -> Vec<Member> {
+    pub(crate) fn members(&self) -> Vec<Member> {
         if self.replica.has_peers() {
             return self.replica.members();
         }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use vez_api::etcdserverpb::Member;
 use vez_api::log::{Left, Reason};
 
 pub use self::chronicle::{Happening, Lapse, What, Why};
@@ -75,6 +76,14 @@ pub struct MemberSeen {
     pub name: String,
     pub client_urls: Vec<String>,
     pub leads: bool,
+    pub is_learner: bool,
+    /// What only the member itself knows.
+    pub own: Option<OwnSeen>,
+}
+
+/// What the member that is asked says of itself.
+#[derive(Clone, Debug)]
+pub struct OwnSeen {
     pub term: u64,
     pub revision: i64,
     pub keys: usize,
@@ -138,7 +147,12 @@ impl View {
         self.finder.page(&self.service.replica, told, search, (offset, most), is_lock).await
     }
 
-    /// How many leases there are, and those that end next.
+    /// Whether the time of leases is counted here, which only the leader does.
+    pub fn counts_leases(&self) -> bool {
+        self.service.lessor.leads()
+    }
+
+    /// How many leases there are, and those that end next, as far as that is known here.
     pub fn ending_leases(&self, most: usize) -> (usize, Vec<LeaseSeen>) {
         let soonest = self.service.lessor.soonest(most);
         self.service.replica.read(|state| {
@@ -153,18 +167,21 @@ impl View {
 
     pub fn members(&self) -> Vec<MemberSeen> {
         let replica = &self.service.replica;
-        let (revision, keys) = replica.read(|state| (state.revision(), state.len()));
-        vec![MemberSeen {
-            id: replica.member_id(),
-            name: self.service.member.name.clone(),
-            client_urls: self.service.member.client_urls.clone(),
-            leads: replica.leadership().borrow().leading,
-            term: replica.term(),
-            revision,
-            keys,
-            disk_bytes: replica.disk_bytes(),
-            version: VERSION,
-        }]
+        let leader = replica.leadership().borrow().leader;
+        let own = || {
+            let (revision, keys) = replica.read(|state| (state.revision(), state.len()));
+            let (term, disk_bytes) = (replica.term(), replica.disk_bytes());
+            OwnSeen { term, revision, keys, disk_bytes, version: VERSION }
+        };
+        let seen = |Member { id, name, client_urls, is_learner, .. }| MemberSeen {
+            id,
+            name,
+            client_urls,
+            leads: leader == Some(id),
+            is_learner,
+            own: (id == replica.member_id()).then(own),
+        };
+        self.service.members().into_iter().map(seen).collect()
     }
 
     /// Taken, and waited for.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use vez_server::seen::{
-    Happening, Lapse, LeaseSeen, Line, MemberSeen, Order, Sample, Search, Standing, View, What,
+    Happening, Lapse, LeaseSeen, Line, MemberSeen, Order, OwnSeen, Sample, Search, Standing, View,
+    What,
 };
 
 use crate::hold::Holder;
@@ -58,7 +59,11 @@ pub(super) async fn all(view: &View, question: &Question, may_release: bool) -> 
         "page": LINES,
         "locks": locks,
         "elections": elections,
-        "leases": { "total": leases, "ending": ending.iter().map(lease).collect::<Vec<_>>() },
+        "leases": {
+            "total": leases,
+            "counted_here": view.counts_leases(),
+            "ending": ending.iter().map(lease).collect::<Vec<_>>(),
+        },
         "members": view.members().iter().map(member).collect::<Vec<_>>(),
         "samples": samples(&view.samples()),
         "history": history.iter().map(|one| happening(one, now)).collect::<Vec<_>>(),
@@ -117,11 +122,18 @@ fn member(member: &MemberSeen) -> Value {
         "name": member.name,
         "client_urls": member.client_urls,
         "leads": member.leads,
-        "term": member.term,
-        "revision": member.revision,
-        "keys": member.keys,
-        "disk_bytes": member.disk_bytes,
-        "version": member.version,
+        "learns": member.is_learner,
+        "own": member.own.as_ref().map(own),
+    })
+}
+
+fn own(own: &OwnSeen) -> Value {
+    json!({
+        "term": own.term,
+        "revision": own.revision,
+        "keys": own.keys,
+        "disk_bytes": own.disk_bytes,
+        "version": own.version,
     })
 }
 

@@ -17,6 +17,7 @@ mod partitions;
 mod rolling;
 mod service;
 mod tls;
+mod told;
 mod trio;
 
 #[path = "../serve/cold_disk.rs"]

@@ -12,7 +12,7 @@ export function makeLeases() {
   const list = byId("leases-list");
   /** @type {{root: HTMLElement, bar: ReturnType<typeof makeBar>, name: HTMLElement, left: HTMLElement}[]} */
   const rows = [];
-  return (/** @type {{total: number, ending: import("./types.js").Lease[]}} */ { total, ending }) => {
+  return (/** @type {import("./types.js").Service["leases"]} */ { total, counted_here, ending }) => {
     setText(byId("leases-count"), number(total));
     while (rows.length < ending.length) {
       const [name, left] = [el("bdi", { class: "lease-key", dir: "auto" }), el("span", { class: "lease-left" })];
@@ -29,7 +29,8 @@ export function makeLeases() {
       setText(row.left, lease.left_ms ? span(lease.left_ms) : t().expired);
       row.bar.show(lease.left_ms, lease.ttl_ms);
     });
-    const wanted = rows.length ? rows.map((row) => row.root) : [el("li", { class: "empty muted" }, t().noLeases)];
+    const none = total && !counted_here ? t().countedElsewhere : t().noLeases;
+    const wanted = rows.length ? rows.map((row) => row.root) : [el("li", { class: "empty muted" }, none)];
     if (wanted.length !== list.children.length || !rows.length) fill(list, ...wanted);
   };
 }
@@ -46,27 +47,31 @@ export function showMembers(members) {
           "p",
           {},
           el("bdi", { class: "member-name" }, member.name),
-          el("span", { class: `chip ${member.leads ? "leads" : ""}` }, member.leads ? t().leader : t().follower),
+          el("span", { class: `chip ${member.leads ? "leads" : ""}` }, role(member)),
+          member.own && members.length > 1 ? el("span", { class: "chip" }, t().asked) : null,
         ),
         el("p", { class: "mono muted" }, member.client_urls.join(", ")),
-        el(
-          "dl",
-          { class: "facts" },
-          ...facts([
-            [t().term, number(member.term)],
-            [t().revision, number(member.revision)],
-            [t().keysTotal, number(member.keys)],
-            [t().disk, `${number(member.disk_bytes / 2 ** 20, 1)} MiB`],
-            [t().version, member.version],
-          ]),
-        ),
+        member.own && el("dl", { class: "facts" }, ...facts(member.own)),
       ),
     ),
   );
 }
 
-/** @param {[string, string][]} pairs */
-function facts(pairs) {
+/** @param {import("./types.js").Member} member */
+function role({ leads, learns }) {
+  if (leads) return t().leader;
+  return learns ? t().learner : t().follower;
+}
+
+/** @param {import("./types.js").Own} own */
+function facts(own) {
+  const pairs = [
+    [t().term, number(own.term)],
+    [t().revision, number(own.revision)],
+    [t().keysTotal, number(own.keys)],
+    [t().disk, `${number(own.disk_bytes / 2 ** 20, 1)} MiB`],
+    [t().version, own.version],
+  ];
   return pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)));
 }
 

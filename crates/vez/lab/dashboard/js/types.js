@@ -24,6 +24,12 @@
  * @property {string} name
  * @property {string[]} client_urls
  * @property {boolean} leads
+ * @property {boolean} learns
+ * @property {Own|null} own Of the member that is asked only.
+ */
+
+/**
+ * @typedef {object} Own
  * @property {number} term
  * @property {number} revision
  * @property {number} keys
@@ -65,7 +71,7 @@
  * @property {number} page
  * @property {Lines} locks
  * @property {Lines} elections
- * @property {{total: number, ending: Lease[]}} leases
+ * @property {{total: number, counted_here: boolean, ending: Lease[]}} leases
  * @property {Member[]} members
  * @property {Samples} samples
  * @property {Happening[]} history
