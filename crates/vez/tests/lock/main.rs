@@ -1,9 +1,10 @@
-//! `vez lock`, `vez elect` and `vez status`: the real binary, with a real server.
+//! `vez lock`, `vez elect` and `vez status`, and the crate that they are made of: with real servers.
 
+mod client_elections;
+mod client_locks;
 mod elections;
 mod locks;
 mod losses;
 mod run;
-#[path = "../../../vez-client/tests/server/mod.rs"]
 mod server;
 mod terminal;

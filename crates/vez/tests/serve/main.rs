@@ -18,5 +18,5 @@ mod watchers;
 mod wire;
 
 /// A real etcd, to compare with.
-#[path = "../../../vez-client/tests/server/mod.rs"]
+#[path = "../lock/server.rs"]
 mod peer;

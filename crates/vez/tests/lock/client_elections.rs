@@ -1,19 +1,17 @@
-//! Elections, with a real server.
-
-mod server;
+//! Elections as programs use them, through the client crate, with every server there is.
 
 use std::time::Duration;
 
 use tokio::time::timeout;
 use vez_client::{Client, Error, Leader, Lost, Options};
 
-use server::{Server, with_each};
+use crate::server::{Server, with_each};
 
 const TTL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn play(name: &str, story: impl AsyncFn(&mut Server, Client) + Copy) {
-    with_each(name, |server| {
+    with_each(&format!("client-{name}"), |server| {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             let endpoint = server.endpoint();

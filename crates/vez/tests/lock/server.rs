@@ -16,14 +16,8 @@ pub(crate) struct Kind {
     command: fn(&Site) -> Command,
 }
 
-/// Every test runs with each of these that is installed. Where the tests do not belong to the
-/// binary, there is no `vez` to start.
-pub(crate) fn kinds() -> Vec<Kind> {
-    let vez = VEZ.map(|_| Kind { name: "vez", command: vez });
-    [Some(Kind { name: "etcd", command: etcd }), vez].into_iter().flatten().collect()
-}
-
-const VEZ: Option<&str> = option_env!("CARGO_BIN_EXE_vez");
+/// Every test runs with each of these that is installed.
+const KINDS: [Kind; 2] = [Kind { name: "etcd", command: etcd }, Kind { name: "vez", command: vez }];
 
 /// Where a server lives.
 struct Site {
@@ -44,7 +38,7 @@ fn etcd(site: &Site) -> Command {
 }
 
 fn vez(site: &Site) -> Command {
-    let mut command = Command::new(VEZ.expect("only then it is one of the kinds"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_vez"));
     command.args(["serve", "--listen-metrics-urls", "http://127.0.0.1:0", "--data-dir"]);
     command.arg(site.folder.join("data"));
     command.args(["--listen-client-urls", &format!("http://127.0.0.1:{}", site.client_port)]);
@@ -59,7 +53,7 @@ pub(crate) struct Server {
 
 /// Runs a story with each kind of server; says so plainly where one is not installed.
 pub(crate) fn with_each(name: &str, story: impl Fn(&mut Server)) {
-    for kind in kinds() {
+    for kind in KINDS {
         match Server::start(kind, name) {
             Some(mut server) => story(&mut server),
             None => eprintln!("LEFT OUT: {name}: {} or etcdctl is not installed here", kind.name),
@@ -70,7 +64,7 @@ pub(crate) fn with_each(name: &str, story: impl Fn(&mut Server)) {
 impl Server {
     /// A real etcd, to compare with; says so where there is none.
     pub(crate) fn etcd(name: &str) -> Option<Self> {
-        let started = Self::start(Kind { name: "etcd", command: etcd }, name);
+        let started = Self::start(KINDS[0], name);
         if started.is_none() {
             eprintln!("LEFT OUT: {name}: etcd or etcdctl is not installed here");
         }

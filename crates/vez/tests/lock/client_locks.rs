@@ -1,6 +1,4 @@
-//! Locks, with a real server.
-
-mod server;
+//! Locks as programs use them, through the client crate, with every server there is.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,14 +9,14 @@ use vez_api::etcdserverpb::kv_client::KvClient;
 use vez_api::etcdserverpb::{DeleteRangeRequest, PutRequest, RangeRequest};
 use vez_client::{Client, Error, Lost, Options, Session, SessionOptions};
 
-use server::{Server, with_each};
+use crate::server::{Server, with_each};
 
 const TTL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs a story; whoever waits for ever fails it.
 fn play(name: &str, story: impl AsyncFn(&mut Server, Client) + Copy) {
-    with_each(name, |server| {
+    with_each(&format!("client-{name}"), |server| {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
             let client = connect(server).await;
