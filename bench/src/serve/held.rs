@@ -1,11 +1,14 @@
 //! Very many locks that are held, each under a lease of its own.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::ensure;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Channel;
 use vez_api::etcdserverpb::kv_client::KvClient;
 use vez_api::etcdserverpb::lease_client::LeaseClient;
 use vez_api::etcdserverpb::{LeaseGrantRequest, LeaseKeepAliveRequest, RangeRequest};
@@ -18,8 +21,10 @@ use super::servers::Server;
 const CONNECTIONS: usize = 16;
 /// Requests under way on each connection while the locks are taken.
 const AT_A_TIME: usize = 8;
-/// Each lease is kept alive so often: a third of a minute.
+/// Each lease is kept alive after a third of its time, and that is watched for all of it.
+const TTL_SECONDS: i64 = 60;
 const EVERY: Duration = Duration::from_secs(20);
+const WATCHED: Duration = Duration::from_mins(1);
 /// etcd's own client looks so often which are due, and asks for those at once.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -32,11 +37,24 @@ pub(crate) struct Held {
 }
 
 pub(crate) async fn measure(server: &mut Server, number: usize) -> anyhow::Result<Held> {
-    let leases = take(server, number).await?;
+    let (mut keepers, mut tell) = (JoinSet::new(), Vec::new());
+    for _ in 0..CONNECTIONS {
+        let (one, told) = mpsc::unbounded_channel();
+        keepers.spawn(keep_alive(LeaseClient::new(channel(&server.address()).await?), told));
+        tell.push(one);
+    }
+    take(server, number, &tell).await?;
     let megabytes = server.resident_megabytes()?;
     let (before, since) = (server.worked()?, Instant::now());
-    keep_alive(server, leases).await?;
+    tokio::select! {
+        Some(ended) = keepers.join_next() => ended??,
+        () = tokio::time::sleep(WATCHED) => {}
+    }
     let keeping = (server.worked()? - before) / since.elapsed().as_secs_f64();
+    drop(tell);
+    while let Some(ended) = keepers.join_next().await {
+        ended??;
+    }
     let since = Instant::now();
     server.crash()?;
     server.restart()?;
@@ -47,70 +65,71 @@ pub(crate) async fn measure(server: &mut Server, number: usize) -> anyhow::Resul
     Ok(Held { megabytes, keeping, back_seconds: since.elapsed().as_secs_f64() })
 }
 
-/// The leases under which the locks are held.
-async fn take(server: &Server, number: usize) -> anyhow::Result<Vec<i64>> {
+/// Takes locks, each with a lease of its own, of which keepers are told.
+async fn take(
+    server: &Server,
+    number: usize,
+    tell: &[mpsc::UnboundedSender<i64>],
+) -> anyhow::Result<()> {
     let mut tasks = JoinSet::new();
-    for connection in 0..CONNECTIONS {
+    for (connection, tell) in tell.iter().enumerate() {
         let channel = channel(&server.address()).await?;
         for lane in 0..AT_A_TIME {
             let mut leases = LeaseClient::new(channel.clone());
             let mut locks = LockClient::new(channel.clone());
+            let tell = tell.clone();
             tasks.spawn(async move {
-                let mut held = Vec::new();
                 let first = connection * AT_A_TIME + lane;
                 for lock in (first..number).step_by(CONNECTIONS * AT_A_TIME) {
-                    // Longer than it takes to take them all.
-                    let request = LeaseGrantRequest { ttl: 3600, id: 0 };
+                    let request = LeaseGrantRequest { ttl: TTL_SECONDS, id: 0 };
                     let lease = leases.lease_grant(request).await?.into_inner().id;
+                    tell.send(lease)?;
                     let name = format!("held/{lock}").into();
                     locks.lock(LockRequest { name, lease }).await?;
-                    held.push(lease);
                 }
-                anyhow::Ok(held)
+                anyhow::Ok(())
             });
         }
-    }
-    let mut held = Vec::new();
-    while let Some(done) = tasks.join_next().await {
-        held.extend(done??);
-    }
-    Ok(held)
-}
-
-/// Once for every lease, spread over the time in which each must be kept alive once.
-async fn keep_alive(server: &Server, leases: Vec<i64>) -> anyhow::Result<()> {
-    let share = leases.len().div_ceil(CONNECTIONS);
-    let mut tasks = JoinSet::new();
-    for own in leases.chunks(share) {
-        let own = own.to_vec();
-        let mut client = LeaseClient::new(channel(&server.address()).await?);
-        let (ask, asked) = mpsc::channel(own.len());
-        tasks.spawn(async move {
-            let number = own.len();
-            let looks = usize::try_from(EVERY.as_millis() / LOOK.as_millis())?;
-            tokio::spawn(async move {
-                let mut look = tokio::time::interval(LOOK);
-                for due in own.chunks(number.div_ceil(looks)) {
-                    look.tick().await;
-                    for &id in due {
-                        if ask.send(LeaseKeepAliveRequest { id }).await.is_err() {
-                            return;
-                        }
-                    }
-                }
-            });
-            let mut answers =
-                client.lease_keep_alive(ReceiverStream::new(asked)).await?.into_inner();
-            for _ in 0..number {
-                let answer = answers.message().await?.context("the stream ended")?;
-                ensure!(answer.ttl > 0, "a lease is gone");
-            }
-            anyhow::Ok(())
-        });
     }
     while let Some(done) = tasks.join_next().await {
         done??;
     }
+    Ok(())
+}
+
+/// Keeps alive what it is told of, over one stream, until nobody can tell it of more.
+async fn keep_alive(
+    mut client: LeaseClient<Channel>,
+    mut told: mpsc::UnboundedReceiver<i64>,
+) -> anyhow::Result<()> {
+    let (ask, asked) = mpsc::channel(1);
+    let asking = async move {
+        let (mut kept, mut look) = (VecDeque::new(), tokio::time::interval(LOOK));
+        loop {
+            look.tick().await;
+            let now = Instant::now();
+            loop {
+                match told.try_recv() {
+                    Ok(id) => kept.push_back((now + EVERY, id)),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return anyhow::Ok(()),
+                }
+            }
+            while let Some((_, id)) = kept.pop_front_if(|(due, _)| *due <= now) {
+                ask.send(LeaseKeepAliveRequest { id }).await?;
+                kept.push_back((now + EVERY, id));
+            }
+        }
+    };
+    let hearing = async move {
+        let stream = client.lease_keep_alive(ReceiverStream::new(asked)).await?;
+        let mut answers = stream.into_inner();
+        while let Some(answer) = answers.message().await? {
+            ensure!(answer.ttl > 0, "a lease is gone");
+        }
+        Ok(())
+    };
+    tokio::try_join!(asking, hearing)?;
     Ok(())
 }
 

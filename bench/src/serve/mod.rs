@@ -200,7 +200,7 @@ async fn held_locks(table: &mut Table, scale: Scale) -> anyhow::Result<()> {
     }
     for (what, figure, unit, most) in [
         ("back after SIGKILL", ours.back_seconds, "s", 2.0),
-        ("kept alive every 20 s", ours.keeping, "of a core", 0.05),
+        ("kept alive every 20 s, TTL 60 s", ours.keeping, "of a core", 0.05),
     ] {
         let within = Some(Target::AtMost(1.0));
         table.compare(name(what), (figure, unit), ("the limit", most), figure / most, within);
