@@ -3,20 +3,23 @@
 //! **Invariant:** whoever stops caring about a place, at whatever moment, leaves no key behind: it
 //! is deleted in the background, or goes with the lease.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::timeout;
-use vez_api::etcdserverpb::{RangeResponse, TxnRequest, TxnResponse};
+use tokio::time::{sleep, timeout};
+use vez_api::etcdserverpb::{RangeRequest, TxnRequest, TxnResponse};
 use vez_api::mvccpb::KeyValue;
 
 use crate::client::Answer;
 use crate::error::{Error, Lost};
 use crate::session::{Reservation, Session};
-use crate::watch::{Deaf, Watch, is_deletion, until_deleted};
+use crate::watch::until_deleted;
 use crate::wire;
+
+/// Who wants to know how it looks while he waits is told of changes after this at the latest.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Somebody in a queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +80,14 @@ struct Joined {
     place: Place,
     /// Nobody is ahead.
     is_first: bool,
+}
+
+/// The line as somebody in it sees it at one moment.
+struct Seen {
+    revision: i64,
+    /// Just ahead.
+    ahead: KeyValue,
+    waiting: Option<Waiting>,
 }
 
 /// Takes a place and waits for its turn.
@@ -218,28 +229,49 @@ impl Place {
         self.session.client().persist_txn(request).await
     }
 
-    /// Until nobody is ahead.
-    async fn turn(&self, on_wait: Option<OnWait>) -> Result<(), Error> {
-        if let Some(on_wait) = on_wait {
-            self.follow(on_wait).await?;
+    /// Until nobody is ahead. Only the going of the one just ahead is heard of; how it looks
+    /// meanwhile is looked up now and then, if somebody wants to know.
+    async fn turn(&self, mut on_wait: Option<OnWait>) -> Result<(), Error> {
+        let is_told = on_wait.is_some();
+        let mut told = None;
+        let mut tell = |waiting: Option<Waiting>| {
+            if let (Some(on_wait), Some(now)) = (&mut on_wait, waiting)
+                && told.as_ref() != Some(&now)
+            {
+                on_wait(&now);
+                told = Some(now);
+            }
+        };
+        while let Some(Seen { revision, ahead, waiting }) = self.look(is_told).await? {
+            tell(waiting);
+            let client = self.session.client();
+            let gone = until_deleted(client, &ahead.key, ahead.create_revision, revision);
+            let mut gone = pin!(gone);
+            loop {
+                tokio::select! {
+                    biased;
+                    gone = &mut gone => break gone?,
+                    () = sleep(LOOK), if is_told => {
+                        tell(self.look(is_told).await?.and_then(|seen| seen.waiting));
+                    }
+                }
+            }
         }
-        loop {
-            let ahead = wire::ahead(&self.prefix, self.fence);
-            let (revision, range) = self.look(ahead).await?;
-            let Some(ahead) = range.kvs.into_iter().next() else { return Ok(()) };
-            let created = ahead.create_revision;
-            until_deleted(self.session.client(), &ahead.key, created, revision).await?;
-        }
+        Ok(())
     }
 
-    /// Reads while the place is this one's: what is seen, and when it was so.
-    async fn look(
-        &self,
-        what: vez_api::etcdserverpb::RangeRequest,
-    ) -> Result<(i64, RangeResponse), Error> {
+    /// Looks at the line while the place is this one's. Nothing, if nobody is ahead.
+    async fn look(&self, is_told: bool) -> Result<Option<Seen>, Error> {
+        let before = wire::before(&self.prefix, self.fence);
+        let mut what = vec![wire::ahead(&self.prefix, self.fence)];
+        if is_told {
+            what.push(wire::first(&self.prefix));
+            // etcd does not count what is asked for by revision.
+            what.push(RangeRequest { keys_only: true, ..before });
+        }
         let request = TxnRequest {
             compare: vec![wire::created_at(&self.key, self.fence)],
-            success: vec![wire::op_range(what)],
+            success: what.into_iter().map(wire::op_range).collect(),
             failure: Vec::new(),
         };
         let answer = self.session.client().persist_txn(request).await?.response;
@@ -247,44 +279,12 @@ impl Place {
         if !answer.succeeded {
             return Err(Lost::Deleted.into());
         }
-        let range = wire::ranges(answer).into_iter().next().unwrap_or_default();
-        Ok((revision, range))
-    }
-
-    /// Tells who is ahead as it changes, until nobody seems to be. Hears of everybody who leaves,
-    /// which is why those who need not tell wait for the one just ahead only.
-    async fn follow(&self, mut on_wait: OnWait) -> Result<(), Error> {
-        let client = self.session.client();
-        loop {
-            let (revision, range) = self.look(wire::before(&self.prefix, self.fence)).await?;
-            let mut ahead: BTreeMap<i64, Entry> =
-                range.kvs.iter().map(|kv| (kv.create_revision, Entry::new(kv))).collect();
-            let end = vez_api::end_of_prefix(&self.prefix);
-            let mut watch =
-                Watch::new(client.clone(), self.prefix.clone(), end, revision + 1).only_deletions();
-            loop {
-                let Some(holder) = ahead.values().next() else { return Ok(()) };
-                on_wait(&Waiting { ahead: ahead.len(), holder: holder.clone() });
-                let before = ahead.len();
-                while ahead.len() == before {
-                    let events = match watch.next().await {
-                        Ok(events) => events,
-                        Err(Deaf::Failed(error)) => return Err(error),
-                        Err(Deaf::Compacted) => break,
-                    };
-                    let gone = events.iter().filter(|event| is_deletion(event));
-                    for key in gone.filter_map(|event| Some(&event.kv.as_ref()?.key)) {
-                        if *key == self.key {
-                            return Err(Lost::Deleted.into());
-                        }
-                        ahead.retain(|_, entry| entry.key != *key);
-                    }
-                }
-                if ahead.len() == before {
-                    break;
-                }
-            }
-        }
+        let mut ranges = wire::ranges(answer).into_iter();
+        let Some(ahead) = wire::head(ranges.next()) else { return Ok(None) };
+        let holder = wire::head(ranges.next()).map(|kv| Entry::new(&kv));
+        let number = ranges.next().map(|range| range.kvs.len());
+        let waiting = holder.zip(number).map(|(holder, ahead)| Waiting { ahead, holder });
+        Ok(Some(Seen { revision, ahead, waiting }))
     }
 }
 
