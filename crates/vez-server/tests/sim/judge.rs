@@ -275,3 +275,150 @@ impl Judge {
         std::mem::take(&mut self.seen().longest_gap)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// For whom it is always the tenth second.
+    fn judge() -> Judge {
+        Judge::new(&["room"], || Duration::from_secs(10))
+    }
+
+    /// A number that was written at this revision.
+    fn write(judge: &Judge, revision: i64) -> u64 {
+        let number = judge.writes(0);
+        judge.acknowledged(0, number, revision);
+        number
+    }
+
+    /// Something that is there for as long as a lease lasts.
+    fn settle(judge: &Judge, until: u64) {
+        judge.promises(7, Duration::from_secs(until));
+        judge.moves_in(7);
+    }
+
+    #[test]
+    fn whoever_tells_the_truth_is_let_go() {
+        let judge = judge();
+        judge.enters("room", "anna", 1);
+        judge.leaves("room", "anna");
+        judge.enters("room", "bela", 3);
+        judge.leaves("room", "bela");
+        let asked = judge.reads(0);
+        let number = write(&judge, 4);
+        // What is written meanwhile may be read, or not.
+        judge.has_read(asked, 0, 0);
+        judge.has_read(asked, number, 4);
+        judge.has_read(judge.reads(0), number, 4);
+        // Nobody knows what became of the second.
+        let tried = judge.writes(0);
+        judge.has_read(judge.reads(0), tried, 5);
+        settle(&judge, 10);
+        judge.is_gone(7);
+        judge.begins_note(0, 1);
+        judge.noted(0, 1, 6);
+        judge.begins_note(0, 2);
+        let known = judge.notes();
+        judge.reads_notes(&known, &[((0, 1), 1, 6), ((0, 2), 1, 7)]);
+        assert_eq!(judge.progress(), [1, 0, 0, 2, 4]);
+    }
+
+    #[test]
+    #[should_panic(expected = "two are in the room, bela the second")]
+    fn two_in_a_room_at_once_are_noticed() {
+        let judge = judge();
+        judge.enters("room", "anna", 1);
+        judge.enters("room", "bela", 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "fences grow in the room: 2, then 2")]
+    fn a_fence_that_does_not_grow_is_noticed() {
+        let judge = judge();
+        judge.enters("room", "anna", 2);
+        judge.leaves("room", "anna");
+        judge.enters("room", "bela", 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "1 of writer 0 was known, and 0 read")]
+    fn a_read_older_than_what_was_acknowledged_is_noticed() {
+        let judge = judge();
+        write(&judge, 4);
+        judge.has_read(judge.reads(0), 0, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "1 of writer 0 was known, and 0 read")]
+    fn a_read_older_than_what_was_read_before_is_noticed() {
+        let judge = judge();
+        let number = judge.writes(0);
+        judge.has_read(judge.reads(0), number, 4);
+        judge.has_read(judge.reads(0), 0, 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "2 of writer 0 was read, and 1 written")]
+    fn a_number_that_nobody_wrote_is_noticed() {
+        let judge = judge();
+        write(&judge, 4);
+        judge.has_read(judge.reads(0), 2, 5);
+    }
+
+    #[test]
+    #[should_panic(expected = "writer 0 wrote at 4, and left 3")]
+    fn a_number_found_where_it_was_not_written_is_noticed() {
+        let judge = judge();
+        let number = write(&judge, 4);
+        judge.has_read(judge.reads(0), number, 3);
+    }
+
+    #[test]
+    #[should_panic(expected = "revisions grow: 4, then 4")]
+    fn revisions_that_do_not_grow_are_noticed() {
+        let judge = judge();
+        write(&judge, 4);
+        write(&judge, 4);
+    }
+
+    #[test]
+    #[should_panic(expected = "lease 7 was to last longer")]
+    fn a_lease_that_is_gone_too_early_is_noticed() {
+        let judge = judge();
+        settle(&judge, 11);
+        judge.is_gone(7);
+    }
+
+    #[test]
+    #[should_panic(expected = "lease 7 was to last longer")]
+    fn what_is_not_found_while_its_lease_lasts_is_noticed() {
+        let judge = judge();
+        settle(&judge, 11);
+        judge.finds(&judge.homes(), &BTreeSet::new());
+    }
+
+    #[test]
+    #[should_panic(expected = "note (0, 1) was asked for once")]
+    fn a_note_that_was_written_twice_is_noticed() {
+        let judge = judge();
+        judge.begins_note(0, 1);
+        judge.noted(0, 1, 6);
+        judge.reads_notes(&judge.notes(), &[((0, 1), 2, 6)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "nobody asked for note (0, 1)")]
+    fn a_note_that_nobody_wrote_is_noticed() {
+        judge().reads_notes(&BTreeMap::new(), &[((0, 1), 1, 6)]);
+    }
+
+    #[test]
+    #[should_panic(expected = "where note (0, 1) is")]
+    fn a_note_that_is_lost_is_noticed() {
+        let judge = judge();
+        judge.begins_note(0, 1);
+        judge.noted(0, 1, 6);
+        judge.reads_notes(&judge.notes(), &[]);
+    }
+}
