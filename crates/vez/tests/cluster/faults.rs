@@ -5,6 +5,7 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use rustix::process::Signal;
+use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Code;
 use vez_api::etcdserverpb::{
@@ -109,6 +110,9 @@ async fn a_leader_that_is_asked_to_end_hands_over_and_a_rolling_restart_is_hardl
     history.end(&trio).await;
 }
 
+/// How soon whoever asks a member that is left alone is told so.
+const SOON: Duration = Duration::from_secs(5);
+
 #[tokio::test]
 async fn without_a_majority_nothing_is_written_and_that_is_said_soon() {
     let mut trio = Trio::start().await;
@@ -137,6 +141,41 @@ async fn without_a_majority_nothing_is_written_and_that_is_said_soon() {
     trio.run(1);
     trio.leader().await;
     keys.put(put("after")).await.expect("two are a majority");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_go_on_without_two_of_them_and_wait_when_a_third_is_missing() {
+    let mut trio = Trio::of(5);
+    trio.run_all();
+    trio.leader().await;
+    let history = History::begin(&trio);
+    history.goes_on(10).await;
+    let dead = trio.leader().await;
+    trio.kill(dead);
+    trio.kill((dead + 1) % 5);
+    history.goes_on(10).await;
+    let leader = trio.leader().await;
+    let mut others = trio.all().filter(|member| *member != leader && trio.runs(*member));
+    let third = others.next().expect("two follow");
+    trio.kill(third);
+    let refused = async |member| {
+        let put = PutRequest { key: "k".into(), ..PutRequest::default() };
+        let asked = timeout(SOON, KvClient::new(trio.channel(member)).put(put)).await;
+        let refused = asked.expect("soon").expect_err("two of five agree on nothing");
+        assert_eq!(refused.code(), Code::Unavailable, "{refused}");
+    };
+    refused(leader).await;
+    let written = history.written();
+    for member in trio.all().filter(|member| trio.runs(*member)) {
+        refused(member).await;
+    }
+    assert_eq!(history.written(), written);
+    trio.run(third);
+    history.goes_on(10).await;
+    trio.run(dead);
+    trio.run((dead + 1) % 5);
+    history.goes_on(10).await;
+    history.end(&trio).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

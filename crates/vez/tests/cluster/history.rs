@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 use vez_tls::net::System;
 
 use crate::clients::{self, Town};
-use crate::judge::Judge;
+use crate::judge::{Judge, WRITERS};
 use crate::trio::Trio;
 
 const TTL: Duration = Duration::from_secs(3);
@@ -82,11 +82,16 @@ impl History {
 
     /// What has been judged so far.
     pub(crate) fn told(&self) -> String {
-        let [writers @ .., entries, reads] = &self.town.judge.progress()[..] else {
+        let [.., entries, reads] = self.town.judge.progress()[..] else {
             return String::new();
         };
-        let numbers: u64 = writers.iter().sum();
+        let numbers = self.written();
         format!("{numbers} numbers written, {reads} read, {entries} times in the room")
+    }
+
+    /// How many numbers were acknowledged.
+    pub(crate) fn written(&self) -> u64 {
+        self.town.judge.progress()[..WRITERS].iter().sum()
     }
 
     /// Waits until every writer, and the room, and readers, have got on by this much.
@@ -110,11 +115,11 @@ impl History {
 
     /// Lets everybody finish, and looks for what was acknowledged, at every member.
     pub(crate) async fn end(self, trio: &Trio) {
-        self.end_at(trio, [0, 1, 2]).await;
+        self.end_at(trio, &trio.all().collect::<Vec<_>>()).await;
     }
 
     /// The same at these members.
-    pub(crate) async fn end_at(mut self, trio: &Trio, members: [usize; 3]) {
+    pub(crate) async fn end_at(mut self, trio: &Trio, members: &[usize]) {
         self.town.judge.end();
         let all = async {
             while let Some(ended) = self.clients.join_next().await {
@@ -123,7 +128,7 @@ impl History {
         };
         timeout(PATIENCE, all).await.expect("all clients come to an end");
         for member in members {
-            clients::look(&self.town, &trio.client_url(member)).await;
+            clients::look(&self.town, &trio.client_url(*member)).await;
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Three servers of one cluster, each killed, stopped and started again as a test likes.
+//! Three servers of one cluster, or five, each killed, stopped and started again as a test likes.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,18 +12,22 @@ use rustix::process::Signal;
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
 use vez_api::etcdserverpb::maintenance_client::MaintenanceClient;
-use vez_api::etcdserverpb::{MoveLeaderRequest, StatusRequest};
+use vez_api::etcdserverpb::{MoveLeaderRequest, StatusRequest, StatusResponse};
 
 use crate::cold_disk::ColdDisk;
 use crate::net::Net;
 use crate::server::{Server, directory, serve_at};
 
-/// The fourth begins as nobody, and may join.
-pub(crate) const NAMES: [&str; 4] = ["anna", "bela", "carl", "dora"];
+/// Five, and one that may join.
+const PLACES: usize = 6;
+/// Those whom a cluster does not begin with begin as nobody, and may join.
+pub(crate) const NAMES: [&str; PLACES] = ["anna", "bela", "carl", "dora", "emma", "fred"];
 /// How long anything is waited for.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Trio {
+    /// So many begin.
+    size: usize,
     /// An address of this machine that nobody else uses.
     pub(crate) host: String,
     /// Or one network for each.
@@ -30,11 +35,11 @@ pub(crate) struct Trio {
     peer_scheme: &'static str,
     flags: Vec<String>,
     /// What each finds in its environment.
-    environments: [Vec<(String, OsString)>; 4],
-    directories: [PathBuf; 4],
+    environments: [Vec<(String, OsString)>; PLACES],
+    directories: [PathBuf; PLACES],
     /// Not where the data is: a disk that is broken on purpose should not take these along.
-    logs: [PathBuf; 4],
-    servers: [Option<Server>; 4],
+    logs: [PathBuf; PLACES],
+    servers: [Option<Server>; PLACES],
 }
 
 impl Trio {
@@ -48,12 +53,18 @@ impl Trio {
 
     /// Nobody runs yet.
     pub(crate) fn new() -> Self {
+        Self::of(3)
+    }
+
+    /// A cluster of so many, of whom nobody runs yet.
+    pub(crate) fn of(size: usize) -> Self {
         static LAST: AtomicU32 = AtomicU32::new(0);
         let [.., high, low] = std::process::id().to_be_bytes();
         let number = 1 + LAST.fetch_add(1, Ordering::Relaxed) % 250;
         let host = format!("127.{number}.{high}.{low}");
-        let directories = [directory(), directory(), directory(), directory()];
+        let directories = [(); PLACES].map(|()| directory());
         Self {
+            size,
             host,
             net: None,
             peer_scheme: "http",
@@ -61,7 +72,7 @@ impl Trio {
             environments: Default::default(),
             logs: directories.each_ref().map(|directory| directory.with_extension("log")),
             directories,
-            servers: [None, None, None, None],
+            servers: Default::default(),
         }
     }
 
@@ -114,9 +125,14 @@ impl Trio {
     }
 
     pub(crate) fn run_all(&mut self) {
-        for member in 0..3 {
+        for member in self.all() {
             self.run(member);
         }
+    }
+
+    /// Those with whom it began.
+    pub(crate) fn all(&self) -> Range<usize> {
+        0..self.size
     }
 
     pub(crate) fn client_url(&self, member: usize) -> String {
@@ -127,17 +143,17 @@ impl Trio {
         format!("{}://{}:{}", self.peer_scheme, self.host(member), 23_800 + member)
     }
 
-    /// The first three, beginning with this one.
+    /// Of all with whom it began, this one first.
     pub(crate) fn endpoints_from(&self, member: usize) -> Vec<String> {
-        (0..3).map(|turn| self.client_url((member + turn) % 3)).collect()
+        self.all().map(|turn| self.client_url((member + turn) % self.size)).collect()
     }
 
     pub(crate) fn initial_cluster(&self) -> String {
-        let members = (0..3).map(|member| format!("{}={}", NAMES[member], self.peer_url(member)));
-        members.collect::<Vec<_>>().join(",")
+        let member = |member| format!("{}={}", NAMES[member], self.peer_url(member));
+        self.all().map(member).collect::<Vec<_>>().join(",")
     }
 
-    /// Starts one of the first three, with the data that it left.
+    /// Starts one of those with whom it began, with the data that it left.
     pub(crate) fn run(&mut self, member: usize) {
         let cluster = self.initial_cluster();
         self.run_with(member, &["--initial-cluster", &cluster]);
@@ -178,13 +194,18 @@ impl Trio {
 
     /// What `vez` says to all that run.
     pub(crate) fn vez(&self, args: &[&str]) -> Output {
-        let running = (0..4).filter(|member| self.runs(*member));
-        let endpoints: Vec<_> = running.map(|member| self.client_url(member)).collect();
-        Command::new(env!("CARGO_BIN_EXE_vez"))
-            .args(args)
-            .args(["--endpoints", &endpoints.join(",")])
-            .output()
-            .expect("it runs")
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vez"));
+        command.args(args).args(["--endpoints", &self.running_urls()]);
+        command.output().expect("it runs")
+    }
+
+    fn running(&self) -> impl Iterator<Item = usize> {
+        (0..PLACES).filter(|member| self.runs(*member))
+    }
+
+    fn running_urls(&self) -> String {
+        let urls = self.running().map(|member| self.client_url(member));
+        urls.collect::<Vec<_>>().join(",")
     }
 
     /// Waits until a member has ended by itself, and says how.
@@ -225,7 +246,7 @@ impl Trio {
 
     /// All that run, in the same moment: what was not on a disk then is nowhere.
     pub(crate) fn kill_all(&mut self) {
-        let running: Vec<_> = (0..4).filter(|member| self.runs(*member)).collect();
+        let running: Vec<_> = self.running().collect();
         for member in &running {
             self.signal(*member, Signal::KILL);
         }
@@ -286,8 +307,8 @@ impl Trio {
 
     /// Who leads at the moment, if anybody does that is not this one.
     pub(crate) async fn leader_now(&self, not: usize) -> Option<usize> {
-        for member in (0..4).filter(|member| *member != not) {
-            if self.runs(member) && self.leads(member).await {
+        for member in self.running().filter(|member| *member != not) {
+            if self.leads(member).await {
                 return Some(member);
             }
         }
@@ -300,17 +321,21 @@ impl Trio {
 
     /// Its number, and that of whom it takes for the leader.
     pub(crate) async fn status(&self, member: usize) -> Option<(u64, u64)> {
+        let status = self.full_status(member).await?;
+        Some((status.header?.member_id, status.leader))
+    }
+
+    async fn full_status(&self, member: usize) -> Option<StatusResponse> {
         let mut maintenance = MaintenanceClient::new(self.channel(member));
         let asked = maintenance.status(StatusRequest {});
         let answer = tokio::time::timeout(Duration::from_secs(1), asked).await.ok()?.ok()?;
-        let status = answer.into_inner();
-        Some((status.header?.member_id, status.leader))
+        Some(answer.into_inner())
     }
 }
 
 impl Drop for Trio {
     fn drop(&mut self) {
-        for member in 0..4 {
+        for member in 0..PLACES {
             self.servers[member] = None;
             fs::remove_dir_all(&self.directories[member]).ok();
             if !std::thread::panicking() {
