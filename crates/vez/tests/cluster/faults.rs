@@ -7,12 +7,14 @@ use rand::{Rng as _, RngExt as _, SeedableRng as _};
 use rustix::process::Signal;
 use tokio::time::timeout;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Code;
+use tonic::metadata::MetadataValue;
+use tonic::{Code, Request, Status};
 use vez_api::etcdserverpb::{
     DefragmentRequest, LeaseGrantRequest, PutRequest, RangeRequest, WatchCreateRequest,
     WatchRequest, kv_client::KvClient, lease_client::LeaseClient,
     maintenance_client::MaintenanceClient, watch_client::WatchClient, watch_request,
 };
+use vez_api::v3electionpb::{CampaignRequest, election_client::ElectionClient};
 use vez_api::v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient};
 
 use crate::cold_disk::{ColdDisk, Thaw};
@@ -113,34 +115,67 @@ async fn a_leader_that_is_asked_to_end_hands_over_and_a_rolling_restart_is_hardl
 /// How soon whoever asks a member that is left alone is told so.
 const SOON: Duration = Duration::from_secs(5);
 
-#[tokio::test]
-async fn without_a_majority_nothing_is_written_and_that_is_said_soon() {
+/// Whoever stands for election at a member that is left alone is told so, and whoever watches
+/// there and said that this matters.
+async fn others_are_told_too(trio: &Trio, member: usize) {
+    let stand = CampaignRequest { name: "throne".into(), lease: 0, value: "x".into() };
+    let mut elections = ElectionClient::new(trio.channel(member));
+    let stands = elections.campaign(stand);
+    let refused = timeout(SOON, stands).await.expect("soon").expect_err("nobody agrees");
+    assert_eq!(refused.message(), "etcdserver: no leader");
+    let create = WatchCreateRequest { key: "k".into(), ..WatchCreateRequest::default() };
+    let request_union = Some(watch_request::RequestUnion::CreateRequest(create));
+    let (keep, requests) = tokio::sync::mpsc::channel(1);
+    keep.send(WatchRequest { request_union }).await.expect("there is room");
+    let mut request = Request::new(ReceiverStream::new(requests));
+    request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
+    let mut watches = WatchClient::new(trio.channel(member));
+    let hears = async {
+        let mut answers = watches.watch(request).await?.into_inner();
+        while answers.message().await?.is_some() {}
+        Ok::<_, Status>(())
+    };
+    let refused = timeout(SOON, hears).await.expect("soon").expect_err("it said so");
+    assert_eq!(refused.message(), "etcdserver: no leader");
+}
+
+/// The first is left alone, after this one led.
+async fn leave_alone(leader: usize) {
     let mut trio = Trio::start().await;
+    trio.have_lead(leader).await;
     let put = |value: &'static str| PutRequest {
         key: "k".into(),
         value: value.into(),
         ..PutRequest::default()
     };
     KvClient::new(trio.channel(0)).put(put("before")).await.expect("all are there");
-    trio.kill(1);
+    // In this order, so that the second leads to the end, if it did.
     trio.kill(2);
+    trio.kill(1);
     let mut keys = KvClient::new(trio.channel(0));
-    let soon = Duration::from_secs(5);
     for _ in 0..2 {
-        let refused = tokio::time::timeout(soon, keys.put(put("alone"))).await;
+        let refused = timeout(SOON, keys.put(put("alone"))).await;
         let refused = refused.expect("soon").expect_err("nobody agrees");
         assert_eq!(refused.code(), Code::Unavailable, "{refused}");
         let get = RangeRequest { key: "k".into(), ..RangeRequest::default() };
-        let refused = tokio::time::timeout(soon, keys.range(get.clone())).await;
+        let refused = timeout(SOON, keys.range(get.clone())).await;
         let refused = refused.expect("soon").expect_err("others may know better");
         assert_eq!(refused.message(), "etcdserver: no leader");
         let get = RangeRequest { serializable: true, ..get };
         let found = keys.range(get).await.expect("what it has, it says").into_inner();
         assert_eq!(found.kvs[0].value, "before");
+        others_are_told_too(&trio, 0).await;
     }
     trio.run(1);
     trio.leader().await;
     keys.put(put("after")).await.expect("two are a majority");
+}
+
+#[tokio::test]
+async fn without_a_majority_nothing_is_written_and_that_is_said_soon() {
+    for leader in [0, 1] {
+        leave_alone(leader).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
