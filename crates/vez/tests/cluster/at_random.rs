@@ -56,6 +56,7 @@ enum Deed {
     Kill,
     KillAll,
     Stop,
+    StopAll,
     /// SIGTERM, and started again when all is mended.
     End,
     /// Hears nobody, and nobody hears it.
@@ -75,6 +76,7 @@ impl Deed {
             Self::Kill,
             Self::Stop,
             Self::Stop,
+            Self::StopAll,
             Self::End,
             Self::KillAll,
             Self::KillAll,
@@ -84,7 +86,7 @@ impl Deed {
             Self::Bridge,
             Self::Scatter,
         ];
-        kinds[chance.random_range(0..if has_net { kinds.len() } else { 7 })]
+        kinds[chance.random_range(0..if has_net { kinds.len() } else { 8 })]
     }
 }
 
@@ -151,6 +153,7 @@ impl Ordeal {
             Deed::Kill => self.kill(whom),
             Deed::KillAll => self.kill_all(),
             Deed::Stop => self.stop(whom),
+            Deed::StopAll => (0..3).for_each(|member| self.stop(member)),
             Deed::End => self.end(whom),
             _ => self.cut(deed, whom),
         }

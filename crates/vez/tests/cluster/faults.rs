@@ -112,6 +112,21 @@ async fn a_leader_that_is_asked_to_end_hands_over_and_a_rolling_restart_is_hardl
     history.end(&trio).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_that_stood_still_at_the_same_time_go_on_where_they_were() {
+    let trio = Trio::start().await;
+    let history = History::begin(&trio);
+    history.goes_on(20).await;
+    // Longer than anybody goes without a leader; in the end, longer than a lease.
+    for time in [600, 1_500, 4_000] {
+        trio.all().for_each(|member| trio.signal(member, Signal::STOP));
+        tokio::time::sleep(Duration::from_millis(time)).await;
+        trio.all().for_each(|member| trio.signal(member, Signal::CONT));
+        history.goes_on(5).await;
+    }
+    history.end(&trio).await;
+}
+
 /// How soon whoever asks a member that is left alone is told so.
 const SOON: Duration = Duration::from_secs(5);
 
