@@ -7,8 +7,8 @@ use tokio::task::JoinHandle;
 use tonic::Status;
 use tonic::transport::Channel;
 use vez_api::etcdserverpb::{
-    LeaseGrantRequest, RangeRequest, StatusRequest, kv_client::KvClient, lease_client::LeaseClient,
-    maintenance_client::MaintenanceClient,
+    LeaseGrantRequest, PutRequest, RangeRequest, StatusRequest, kv_client::KvClient,
+    lease_client::LeaseClient, maintenance_client::MaintenanceClient,
 };
 use vez_api::v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient};
 
@@ -39,6 +39,61 @@ async fn a_leader_that_is_cut_off_is_replaced_and_follows_when_it_is_back() {
         history.goes_on(5).await;
     }
     history.end(&trio).await;
+}
+
+/// Cuts something near the leader, twice: all goes on meanwhile, and afterwards.
+async fn goes_on_with(cut: impl Fn(&Net, usize)) {
+    let Some(net) = Net::make() else { return };
+    let trio = Trio::start_on(net).await;
+    let history = History::begin(&trio);
+    history.goes_on(10).await;
+    for _ in 0..2 {
+        cut(trio.net(), trio.leader().await);
+        history.goes_on(3).await;
+        trio.net().heal();
+        history.goes_on(3).await;
+    }
+    history.end(&trio).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_hears_nobody_any_more_is_in_nobodys_way() {
+    goes_on_with(|net, leader| others(leader).into_iter().for_each(|from| net.cut(from, leader)))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_that_nobody_hears_any_more_is_in_nobodys_way() {
+    goes_on_with(|net, leader| others(leader).into_iter().for_each(|to| net.cut(leader, to))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_leader_and_a_follower_that_meet_only_through_the_other_one_are_in_nobodys_way() {
+    goes_on_with(|net, leader| net.part(leader, others(leader)[0])).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_follower_that_was_cut_off_deposes_nobody_when_it_is_back() {
+    let Some(net) = Net::make() else { return };
+    let trio = Trio::start_on(net).await;
+    let away = (trio.leader().await + 1) % 3;
+    for peer in others(away) {
+        trio.net().part(away, peer);
+    }
+    // Several times, it would stand for election meanwhile, if it were let.
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let leader = trio.leader_but(away).await;
+    let (term, _) = trio.term_and_index(leader).await;
+    trio.net().heal();
+    let put = PutRequest { key: "k".into(), ..PutRequest::default() };
+    KvClient::new(trio.channel(leader)).put(put).await.expect("it still leads");
+    let get = RangeRequest { key: "k".into(), ..RangeRequest::default() };
+    let mut keys = KvClient::new(trio.channel(away));
+    let found = async { while keys.range(get.clone()).await.is_err() {} };
+    tokio::time::timeout(Duration::from_mins(1), found).await.expect("it is back");
+    assert_eq!(trio.leader().await, leader);
+    assert_eq!(trio.term_and_index(leader).await.0, term, "nobody stood for election");
+    assert_eq!(trio.term_and_index(away).await.0, term, "and it knows that");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

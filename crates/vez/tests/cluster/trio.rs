@@ -325,6 +325,12 @@ impl Trio {
         Some((status.header?.member_id, status.leader))
     }
 
+    /// The term that it is in, and the number of its log's last entry.
+    pub(crate) async fn term_and_index(&self, member: usize) -> (u64, u64) {
+        let status = self.full_status(member).await.expect("it answers");
+        (status.raft_term, status.raft_index)
+    }
+
     async fn full_status(&self, member: usize) -> Option<StatusResponse> {
         let mut maintenance = MaintenanceClient::new(self.channel(member));
         let asked = maintenance.status(StatusRequest {});
