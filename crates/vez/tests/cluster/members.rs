@@ -46,6 +46,13 @@ async fn until_role(trio: &Trio, name: &str, roles: &[&str]) {
     until(&format!("{name} is one of {roles:?}"), is_so).await;
 }
 
+/// Waits until each of the first three has said where clients find it, which is the last thing
+/// that members have to write.
+pub(crate) async fn until_all_are_known(trio: &Trio) {
+    let is_known = |name: &&str| listed(trio, name).is_some_and(|words| words[6] != "-");
+    until("all say where they are", || NAMES[..3].iter().all(&is_known)).await;
+}
+
 async fn put(trio: &Trio, member: usize, key: &'static str) {
     let put = PutRequest { key: key.into(), ..PutRequest::default() };
     KvClient::new(trio.channel(member)).put(put).await.expect("there is a majority");

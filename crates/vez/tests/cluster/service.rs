@@ -13,6 +13,7 @@ use vez_api::v3electionpb::{CampaignRequest, election_client::ElectionClient};
 use vez_api::v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient};
 use vez_client::{Client, Options};
 
+use crate::members::until_all_are_known;
 use crate::server::is_there;
 use crate::trio::Trio;
 
@@ -159,4 +160,28 @@ async fn our_client_has_its_turn_through_every_member() {
         fence = guard.fence();
         guard.release().await.expect("it is ours");
     }
+}
+
+#[tokio::test]
+async fn reads_and_keep_alives_write_nothing() {
+    let trio = Trio::start().await;
+    until_all_are_known(&trio).await;
+    let leader = trio.leader().await;
+    let grant = LeaseGrantRequest { ttl: 600, id: 7 };
+    LeaseClient::new(trio.channel(leader)).lease_grant(grant).await.expect("a lease");
+    let before = trio.term_and_index(leader).await;
+    for member in 0..3 {
+        let get = RangeRequest { key: "k".into(), ..RangeRequest::default() };
+        let mut keys = KvClient::new(trio.channel(member));
+        for _ in 0..10 {
+            keys.range(get.clone()).await.expect("it serves");
+        }
+        let (keep, requests) = tokio::sync::mpsc::channel(1);
+        keep.send(LeaseKeepAliveRequest { id: 7 }).await.expect("there is room");
+        let mut leases = LeaseClient::new(trio.channel(member));
+        let stream = leases.lease_keep_alive(ReceiverStream::new(requests)).await;
+        let answer = stream.expect("a stream").into_inner().message().await;
+        assert_eq!(answer.expect("it goes on").expect("it goes on").ttl, 600);
+    }
+    assert_eq!(trio.term_and_index(leader).await, before);
 }
