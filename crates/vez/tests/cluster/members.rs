@@ -187,6 +187,37 @@ async fn a_learner_votes_when_it_is_promoted_and_a_member_may_move() {
     tokio::time::timeout(Duration::from_mins(1), found).await.expect("it is found");
 }
 
+/// They listen everywhere, which is not where anybody could be told to come.
+#[tokio::test]
+async fn members_are_found_where_they_say_and_not_where_they_listen() {
+    let mut trio = Trio::new();
+    // Who listens everywhere is in the way of all others at that port: these are below those that
+    // the system gives to whoever asks for any, and other tests that run now have other ones.
+    let first = 24_000 + std::process::id() % 2_600 * 3;
+    let ports = [first, first + 1, first + 2];
+    let peers = ports.map(|port| format!("http://{}:{port}", trio.host));
+    let members = NAMES.iter().zip(&peers).map(|(name, peer)| format!("{name}={peer}"));
+    let cluster = members.collect::<Vec<_>>().join(",");
+    let client = |member: usize| format!("http://{}.example.com:2379", NAMES[member]);
+    for (member, (port, peer)) in ports.iter().zip(&peers).enumerate() {
+        let listen = format!("http://0.0.0.0:{port}");
+        let mut flags = vec!["--insecure", "--initial-cluster", &cluster];
+        flags.extend(["--listen-peer-urls", &listen, "--initial-advertise-peer-urls", peer]);
+        let client = client(member);
+        flags.extend(["--advertise-client-urls", &client]);
+        trio.run_with(member, &flags);
+    }
+    until_all_are_known(&trio).await;
+    for (member, peer) in peers.iter().enumerate() {
+        let words = listed(&trio, NAMES[member]).expect("it is known");
+        assert_eq!(words[3..], ["peers", peer, "clients", &client(member)]);
+    }
+    put(&trio, 0, "together").await;
+    for member in 0..3 {
+        assert!(has(&trio, member, "together").await);
+    }
+}
+
 #[tokio::test]
 async fn one_server_with_its_data_grows_to_two_and_nobody_joins_uninvited() {
     let mut trio = Trio::new();
