@@ -328,7 +328,8 @@ async fn a_member_that_was_away_for_long_gets_the_state_in_one_piece() {
     }
     let [_, program, most] = trio.server(away).memory();
     let most = most - program;
-    assert!(most < 2 * all + all / 4, "for {all} bytes, {most} were needed to receive them");
+    eprintln!("received {all} bytes with {most}");
+    assert!(most < 2 * all, "for {all} bytes, {most} were needed to receive them");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
