@@ -209,7 +209,10 @@ impl Replica {
             };
             match outcome {
                 Ok(changed) => {
-                    self.applied(changed.index, limit).await?;
+                    // Who has been removed is told nothing more.
+                    if !matches!(change, Change::Remove(gone) if gone == self.member_id()) {
+                        self.applied(changed.index, limit).await?;
+                    }
                     return Ok(changed);
                 }
                 Err(ProposeError::NotLeader { .. } | ProposeError::NoMajority) => {

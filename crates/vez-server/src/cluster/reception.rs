@@ -130,10 +130,11 @@ impl Replica {
         };
         for card in others.into_values() {
             let Ok(answer) = greet(way, card.peer_urls, token).await else { continue };
-            // Whoever agreed later than we knew knows better.
-            let is_newer = agreed < answer.agreed.map(words::to_log_id);
+            // Whoever agreed later than we knew knows better. Who led until then knows it, too.
+            let theirs = answer.agreed.map(words::to_log_id);
+            let is_known = theirs.is_some() && agreed <= theirs;
             let is_there = answer.seats.iter().any(|seat| seat.id == self.member_id());
-            if answer.cluster == self.cluster_id() && is_newer && !is_there {
+            if answer.cluster == self.cluster_id() && is_known && !is_there {
                 return true;
             }
         }

@@ -4,9 +4,13 @@ use std::process::Output;
 use std::time::Duration;
 
 use tokio::time::Instant;
-use vez_api::etcdserverpb::{PutRequest, RangeRequest, kv_client::KvClient};
+use vez_api::etcdserverpb::{
+    MemberRemoveRequest, PutRequest, RangeRequest, cluster_client::ClusterClient,
+    kv_client::KvClient,
+};
 
 use crate::history::History;
+use crate::server::is_there;
 use crate::trio::{NAMES, Trio};
 
 #[track_caller]
@@ -187,6 +191,47 @@ async fn a_learner_votes_when_it_is_promoted_and_a_member_may_move() {
     tokio::time::timeout(Duration::from_mins(1), found).await.expect("it is found");
 }
 
+/// What `vez member list` says of whom etcdctl calls by this number.
+fn line_of(trio: &Trio, id: &str) -> Option<String> {
+    let list = works(&trio.vez(&["member", "list"]));
+    let id = format!("{:016x}", u64::from_str_radix(id, 16).expect("a number"));
+    list.lines().find(|line| line.starts_with(&id)).map(str::to_owned)
+}
+
+#[tokio::test]
+async fn etcdctl_adds_a_learner_lets_it_vote_says_where_it_is_and_removes_it() {
+    if !is_there("etcdctl") {
+        return;
+    }
+    let mut trio = Trio::start().await;
+    for name in &NAMES[..3] {
+        until_role(&trio, name, &["leader", "follower"]).await;
+    }
+    put(&trio, 0, "before").await;
+    let (name, url, moved) = (NAMES[3], trio.peer_url(3), trio.peer_url(9));
+    let at = |url: &str| format!("--peer-urls={url}");
+    let said = works(&trio.etcdctl(&["member", "add", name, &at(&url), "--learner"]));
+    let id = said.split_whitespace().nth(1).expect("it has a number");
+    let line = line_of(&trio, id).expect("it belongs to them");
+    assert!(line.contains(" learner ") && line.contains(&url), "{line}");
+    let why = refused(&trio.etcdctl(&["member", "promote", id]));
+    assert!(why.contains("in sync with leader"), "{why}");
+    works(&trio.etcdctl(&["member", "update", id, &at(&moved)]));
+    let line = line_of(&trio, id).expect("it belongs to them");
+    assert!(line.contains(&moved) && !line.contains(&url), "{line}");
+    let cluster = format!("{},{name}={moved}", trio.initial_cluster());
+    let state = "--initial-cluster-state";
+    trio.run_with(3, &["--initial-cluster", &cluster, state, "existing"]);
+    until_role(&trio, name, &["learner"]).await;
+    assert!(has(&trio, 3, "before").await, "a learner has what the others have");
+    works(&trio.etcdctl(&["member", "promote", id]));
+    until_role(&trio, name, &["follower", "leader"]).await;
+    works(&trio.etcdctl(&["member", "remove", id]));
+    assert!(!trio.ended(3).await.success());
+    assert_eq!(line_of(&trio, id), None);
+    put(&trio, 0, "after").await;
+}
+
 /// They listen everywhere, which is not where anybody could be told to come.
 #[tokio::test]
 async fn members_are_found_where_they_say_and_not_where_they_listen() {
@@ -277,4 +322,28 @@ fn every_mistake_about_other_members_is_said() {
         let why = refused(&output);
         assert!(why.contains(expected), "{flags}: {why}");
     }
+}
+
+/// Removes the leader, or one that follows, by asking itself.
+async fn removes_itself(is_leader: bool) {
+    let mut trio = Trio::start().await;
+    until_all_are_known(&trio).await;
+    let leader = trio.leader().await;
+    let member = if is_leader { leader } else { (leader + 1) % 3 };
+    let (id, _) = trio.status(member).await.expect("it runs");
+    let mut members = ClusterClient::new(trio.channel(member));
+    let answer = members.member_remove(MemberRemoveRequest { id }).await;
+    assert!(!trio.ended(member).await.success());
+    assert_eq!(listed(&trio, NAMES[member]), None);
+    answer.expect("it was done, and is said to be");
+}
+
+#[tokio::test]
+async fn a_follower_that_is_asked_to_remove_itself_says_that_it_was_done() {
+    removes_itself(false).await;
+}
+
+#[tokio::test]
+async fn a_leader_that_is_asked_to_remove_itself_says_that_it_was_done() {
+    removes_itself(true).await;
 }

@@ -199,6 +199,13 @@ impl Trio {
         command.output().expect("it runs")
     }
 
+    /// What `etcdctl` says to all that run.
+    pub(crate) fn etcdctl(&self, args: &[&str]) -> Output {
+        let mut command = Command::new("etcdctl");
+        command.env("ETCDCTL_API", "3").args(["--endpoints", &self.running_urls()]).args(args);
+        command.output().expect("it runs")
+    }
+
     fn running(&self) -> impl Iterator<Item = usize> {
         (0..PLACES).filter(|member| self.runs(*member))
     }
