@@ -12,7 +12,7 @@ use vez_api::log::{self, Reason, command::Command};
 use vez_tls::net::{self, Net};
 use vez_tls::{Acceptor, ServerFiles};
 
-use crate::api::{Member, Service, Shared, Sharing};
+use crate::api::{Member, Service};
 use crate::cluster::handover::Stage;
 use crate::cluster::way::Way;
 use crate::cluster::{Card, Membership, PeerTls, Timing, cluster_id, gate, member_id, reception};
@@ -178,8 +178,7 @@ impl Server {
         chores.spawn(forget_history(replica.clone(), keep, full));
         let limits = options.limits;
         let doors_seen = Arc::new(Doors::new(limits.connections));
-        let (own, sharing) = (replica.clone(), Sharing::default());
-        let service = Service::new(Shared { replica: own, hub, lessor, limits, member, sharing });
+        let service = Service::new(replica.clone(), hub, lessor, limits, member);
         let view = View::new(service.clone(), chronicle, leases, Arc::clone(&doors_seen));
         view.keep(&mut chores);
         let (stop, stopped) = watched::channel(false);

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::mem;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -24,6 +25,8 @@ pub(crate) const VERSION: &str = concat!("3.5.0+vez.", env!("CARGO_PKG_VERSION")
 /// So much of a snapshot is in one part; and so many parts wait until they are read.
 const PART: usize = 64 * 1024;
 const PARTS_MAX: usize = 8;
+/// Each takes a thread until it is read, and keeps what it says in memory.
+pub(super) const SNAPSHOTS_MAX: usize = 8;
 
 #[tonic::async_trait]
 impl Maintenance for Service {
@@ -88,6 +91,10 @@ impl Maintenance for Service {
         &self,
         _: Request<SnapshotRequest>,
     ) -> Result<Response<Self::SnapshotStream>, Status> {
+        let turn = Arc::clone(&self.snapshots).try_acquire_owned().map_err(|_| {
+            let why = format!("vez: {SNAPSHOTS_MAX} snapshots are being read already");
+            Status::resource_exhausted(why)
+        })?;
         self.up_to_date().await?;
         // Taken at one moment, and made bytes of while others go on writing, as fast as it is read.
         let (revision, state) = self.replica.read(|state| (state.revision(), state.freeze()));
@@ -98,6 +105,7 @@ impl Maintenance for Service {
             let mut parts = Parts { header, left: sealed.length(), part: Vec::new(), told };
             // Whoever hangs up does not need the rest.
             sealed.write(&mut parts).and_then(|()| parts.flush()).ok();
+            drop(turn);
         });
         Ok(Response::new(Box::pin(ReceiverStream::new(parts))))
     }

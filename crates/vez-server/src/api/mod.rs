@@ -13,6 +13,7 @@ mod watch;
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
 use tonic::service::Routes;
 use tonic::{Code, Status};
 use vez_api::etcdserverpb::{
@@ -25,8 +26,9 @@ use vez_api::v3electionpb::election_server::ElectionServer;
 use vez_api::v3lockpb::lock_server::LockServer;
 
 pub(crate) use self::maintenance::VERSION;
-pub(crate) use self::sharing::Sharing;
 
+use self::maintenance::SNAPSHOTS_MAX;
+use self::sharing::Sharing;
 use crate::hub::Hub;
 use crate::lessor::Lessor;
 use crate::raft::{Haste, ProposeError, Replica};
@@ -43,7 +45,9 @@ pub(crate) struct Shared {
     pub(crate) lessor: Arc<Lessor>,
     pub(crate) limits: Limits,
     pub(crate) member: Member,
-    pub(crate) sharing: Sharing,
+    sharing: Sharing,
+    /// One turn for each that may be read at a time.
+    snapshots: Arc<Semaphore>,
 }
 
 /// How this node is called and reached.
@@ -63,8 +67,15 @@ impl std::ops::Deref for Service {
 }
 
 impl Service {
-    pub(crate) fn new(shared: Shared) -> Self {
-        Self(Arc::new(shared))
+    pub(crate) fn new(
+        replica: Replica,
+        hub: Arc<Hub>,
+        lessor: Arc<Lessor>,
+        limits: Limits,
+        member: Member,
+    ) -> Self {
+        let (sharing, snapshots) = (Sharing::default(), Arc::new(Semaphore::new(SNAPSHOTS_MAX)));
+        Self(Arc::new(Shared { replica, hub, lessor, limits, member, sharing, snapshots }))
     }
 
     /// All services, and a sentence for whoever asks for another.

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 /// Who waits here with which place, by its key and its fence.
 #[derive(Debug, Default)]
-pub(crate) struct Sharing(Mutex<BTreeMap<(Bytes, i64), Calls>>);
+pub(super) struct Sharing(Mutex<BTreeMap<(Bytes, i64), Calls>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Calls {

@@ -5,12 +5,15 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::Value;
+use tonic::Code;
 use tonic::transport::Channel;
 use vez_api::etcdserverpb::{
     LeaseGrantRequest, LeaseLeasesRequest, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse,
-    PutRequest, RangeRequest, RangeResponse, kv_client::KvClient, lease_client::LeaseClient,
+    PutRequest, RangeRequest, RangeResponse, SnapshotRequest, kv_client::KvClient,
+    lease_client::LeaseClient, maintenance_client::MaintenanceClient,
 };
 use vez_api::v3lockpb::{LockRequest, UnlockRequest, lock_client::LockClient};
 
@@ -244,6 +247,32 @@ async fn what_is_saved_is_not_in_memory_a_second_time() {
     let [.., most] = server.memory();
     let more = most.saturating_sub(before) >> 20;
     assert!(more < VALUES / 2, "of {VALUES} MB, {more} were in memory while they were saved");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_many_snapshots_may_be_read_at_a_time_and_the_next_when_one_is_over() {
+    let server = Server::vez();
+    let channel = connect(&server).await;
+    let mut keys = KvClient::new(channel.clone());
+    // More than waits on its way to somebody who does not read.
+    for number in 0..16 {
+        let (key, value) = (format!("large/{number}").into(), vec![7; 1 << 20].into());
+        keys.put(PutRequest { key, value, ..PutRequest::default() }).await.expect("there is room");
+    }
+    let mut maintenance = MaintenanceClient::new(channel);
+    let mut unread = Vec::new();
+    for _ in 0..8 {
+        unread.push(maintenance.snapshot(SnapshotRequest {}).await.expect("it is sent"));
+    }
+    let why = maintenance.snapshot(SnapshotRequest {}).await.expect_err("they are too many");
+    assert!(why.message().contains("8 snapshots are being read already"), "{why}");
+    unread.pop();
+    let next = async {
+        while let Err(why) = maintenance.snapshot(SnapshotRequest {}).await {
+            assert_eq!(why.code(), Code::ResourceExhausted);
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), next).await.expect("one is over");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

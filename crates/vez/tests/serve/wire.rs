@@ -5,10 +5,11 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use vez_api::etcdserverpb::PutRequest;
 use vez_api::etcdserverpb::kv_client::KvClient;
+use vez_api::etcdserverpb::lease_client::LeaseClient;
+use vez_api::etcdserverpb::{LeaseGrantRequest, PutRequest};
 
-use crate::promises::connect as channel;
+use crate::promises::{connect as channel, until_count};
 use crate::server::Server;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -47,8 +48,12 @@ fn greet(server: &Server) -> TcpStream {
 }
 
 fn head(method: &str, path: &str, kind: &str) -> Vec<u8> {
+    block(&[(":method", method), (":path", path), ("content-type", kind)])
+}
+
+fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
-    for (name, value) in [(":method", method), (":path", path), ("content-type", kind)] {
+    for &(name, value) in fields {
         for word in [name, value] {
             if word == name {
                 block.push(0);
@@ -61,10 +66,13 @@ fn head(method: &str, path: &str, kind: &str) -> Vec<u8> {
 }
 
 fn call(id: u32, path: &str, message: &[u8]) -> Vec<u8> {
+    call_with(id, &head("POST", path, "application/grpc"), message)
+}
+
+fn call_with(id: u32, head: &[u8], message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).expect("it is short").to_be_bytes();
     let body = [&[0], &length[..], message].concat();
-    let head = head("POST", path, "application/grpc");
-    [frame(HEADERS, END_HEADERS, id, &head), frame(DATA, END_STREAM, id, &body)].concat()
+    [frame(HEADERS, END_HEADERS, id, head), frame(DATA, END_STREAM, id, &body)].concat()
 }
 
 /// The next frame: kind, flags, stream, payload.
@@ -126,6 +134,33 @@ fn what_is_no_call_is_refused_and_the_next_one_answered() {
     stream.write_all(&call(9, path, RANGE)).expect("it is there");
     let (_, of, payload) = end(&mut stream);
     assert!(of == 9 && has(&payload, "grpc-status\x010"), "{payload:?}");
+}
+
+/// Waiting for a lock, whose place it gives up: `LockRequest { name: "l", lease }`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_time_is_over_is_ended_with_that_reason_and_leaves_no_key_behind() {
+    const LOCK: &str = "/v3lockpb.Lock/Lock";
+    let server = Server::vez();
+    let channel = channel(&server).await;
+    for id in [1, 2] {
+        let request = LeaseGrantRequest { ttl: 600, id };
+        LeaseClient::new(channel.clone()).lease_grant(request).await.expect("a lease");
+    }
+    let mut stream = greet(&server);
+    stream.write_all(&call(1, LOCK, b"\x0a\x01l\x10\x01")).expect("it is there");
+    let (_, of, payload) = end(&mut stream);
+    assert!(of == 1 && has(&payload, "grpc-status\x010"), "it is free: {payload:?}");
+    let hurried = block(&[
+        (":method", "POST"),
+        (":path", LOCK),
+        ("content-type", "application/grpc"),
+        ("grpc-timeout", "300m"),
+    ]);
+    stream.write_all(&call_with(3, &hurried, b"\x0a\x01l\x10\x02")).expect("it is there");
+    until_count(&channel, "l/", 2).await;
+    let (_, of, payload) = end(&mut stream);
+    assert!(of == 3 && has(&payload, "grpc-status\x014"), "{payload:?}");
+    until_count(&channel, "l/", 1).await;
 }
 
 #[test]
