@@ -181,7 +181,9 @@ impl View {
             is_learner,
             own: (id == replica.member_id()).then(own),
         };
-        self.service.members().into_iter().map(seen).collect()
+        let mut members: Vec<_> = self.service.members().into_iter().map(seen).collect();
+        members.sort_by(|one, other| one.name.cmp(&other.name));
+        members
     }
 
     /// Taken, and waited for.
