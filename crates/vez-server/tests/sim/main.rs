@@ -13,6 +13,7 @@ mod judge;
 mod net;
 mod panics;
 mod tenants;
+mod watchers;
 mod world;
 
 use std::ops::Range;

@@ -23,6 +23,7 @@ use crate::faults::{self, Calendar, Plan};
 use crate::judge::{Judge, WRITERS};
 use crate::net::Simulated;
 use crate::tenants;
+use crate::watchers;
 
 pub(crate) const SERVERS: [&str; 3] = ["ana", "bea", "eva"];
 pub(crate) const CLIENTS: [&str; 3] = ["pia", "rui", "zoe"];
@@ -111,6 +112,7 @@ async fn clients(town: Town, number: usize) -> turmoil::Result {
         clients.spawn(tenants::write_notes(town.clone(), number));
     }
     clients.spawn(tenants::reside(town.clone(), number));
+    clients.spawn(watchers::watch(town.clone(), number));
     while let Some(ended) = clients.join_next().await {
         ended?;
     }

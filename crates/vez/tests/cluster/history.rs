@@ -11,6 +11,7 @@ use vez_tls::net::System;
 use crate::clients::{self, Town};
 use crate::judge::{Judge, WRITERS};
 use crate::trio::Trio;
+use crate::watchers;
 
 const TTL: Duration = Duration::from_secs(3);
 const DEADLINE: Duration = Duration::from_millis(500);
@@ -63,6 +64,7 @@ impl History {
             history.employ(clients::write(history.town.clone(), client));
             history.employ(clients::read(history.town.clone(), client));
             history.employ(clients::lock(history.town.clone(), client));
+            history.employ(watchers::watch(history.town.clone(), client));
         }
         history
     }

@@ -19,6 +19,8 @@ mod service;
 mod tls;
 mod told;
 mod trio;
+#[path = "../../../vez-server/tests/sim/watchers.rs"]
+mod watchers;
 
 #[path = "../serve/cold_disk.rs"]
 mod cold_disk;
