@@ -1,4 +1,5 @@
-//! `vez lock`, `vez elect` and `vez status`, and the crate that they are made of: with real servers.
+//! `vez lock`, `vez elect` and `vez status`, and the crate that they are made of, with real
+//! servers.
 
 mod client_elections;
 mod client_locks;

@@ -48,6 +48,7 @@ export function showMembers(members) {
           {},
           el("bdi", { class: "member-name" }, member.name),
           el("span", { class: `chip ${member.leads ? "leads" : ""}` }, role(member)),
+          " ",
           member.own && members.length > 1 ? el("span", { class: "chip" }, t().asked) : null,
         ),
         el("p", { class: "mono muted" }, member.client_urls.join(", ")),
